@@ -1,0 +1,237 @@
+"""The plugs. A component satisfies one by shape, without inheriting."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from agentcompass.components.contracts.attempt import (
+    Artifact,
+    AttemptKey,
+    Detail,
+    Submission,
+    Verdict,
+)
+from agentcompass.components.contracts.errors import Code
+from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.model import (
+    ModelEndpoint,
+    ModelReply,
+    ModelRequest,
+    ToolDefinition,
+)
+from agentcompass.components.contracts.sandbox import Capabilities, Environment, SandboxLabel
+from agentcompass.components.contracts.task import (
+    Dataset,
+    Primary,
+    Requirements,
+    Sample,
+    Solution,
+    Task,
+    Verification,
+)
+from agentcompass.components.contracts.trajectory import Step
+from agentcompass.components.contracts.usage import Usage
+
+
+class ArtifactDesk(Protocol):
+    """Where a benchmark puts what it captured, and finds it again when it grades."""
+
+    def save(self, name: str, content: bytes, *, path: str = "", mode: int = 0o644) -> Artifact: ...
+    def read(self, artifact: Artifact) -> bytes:
+        """Raises `results.write` if the stored bytes do not have the recorded sha256."""
+        ...
+
+    def note(self, code: Code, message: str) -> None:
+        """Record a warning of the phase under way (an artifact left out, tampering)."""
+        ...
+
+
+class Benchmark(Protocol):
+    """What to solve and how it is judged."""
+
+    primary: Primary
+    score_range: tuple[float, float]
+    verification: Verification
+    """`none`: verify gets no sandbox; `reuse`: the agent's; `fresh`: a new, empty one."""
+    needs_sandbox: bool
+    """The agent's stage needs a sandbox even if the harness does not (prepare, collect)."""
+
+    def load(self, data_dir: Path) -> Dataset: ...
+    async def prepare(self, task: Task, env: Environment) -> None:
+        """Put the task's files in place. Not called when no sandbox is open."""
+        ...
+
+    async def collect(
+        self, task: Task, env: Environment | None, submission: Submission, desk: ArtifactDesk
+    ) -> Submission:
+        """Complete the submission with what stands in the sandbox: files, a patch."""
+        ...
+
+    async def verify(
+        self, sample: Sample, submission: Submission, env: Environment | None, desk: ArtifactDesk
+    ) -> Verdict:
+        """Judge. In `fresh` mode the sandbox is empty: prepare it, then apply the submission."""
+        ...
+
+    def solution(self, sample: Sample) -> Solution: ...
+
+
+class AttemptLog(Protocol):
+    """The trajectory in the making; survives a harness that crashes half-way."""
+
+    def tools(self, definitions: Sequence[ToolDefinition]) -> None: ...
+    def system(self, text: str) -> None: ...
+    def user(self, text: str) -> None: ...
+    def agent(self, reply: ModelReply, *, extra: dict[str, Any] | None = None) -> None:
+        """A model reply as one agent step: text, reasoning, tool calls, metrics."""
+        ...
+
+    def observe(self, call_id: str | None, content: str) -> None:
+        """Add a result to the latest agent step."""
+        ...
+
+    def action(self, text: str) -> None:
+        """An agent step made without a model (oracle)."""
+        ...
+
+    def note(self, code: Code, message: str) -> None:
+        """Record a warning: the harness ended or was hindered by this."""
+        ...
+
+    def agent_version(self, version: str) -> None:
+        """Version of the agent library or program that really runs."""
+        ...
+
+    @property
+    def steps(self) -> Sequence[Step]: ...
+
+
+class ModelClient(Protocol):
+    """The model for one attempt: counts its usage, knows its task and attempt."""
+
+    name: str
+    """As the user named the model."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """One call, retried here and nowhere else.
+
+        Raises AgentCompassError with a `model.*` code; every call, failed ones included, is in
+        `usage`.
+        """
+        ...
+
+    def endpoint(self) -> ModelEndpoint | None:
+        """Where an agent could call by itself; None for built-in models."""
+        ...
+
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def model_seconds(self) -> float: ...
+    @property
+    def waiting_seconds(self) -> float: ...
+    @property
+    def pending_seconds(self) -> float:
+        """How long the call under way has been waiting for the endpoint; 0 if there is none."""
+        ...
+
+    @property
+    def prices_known(self) -> bool: ...
+
+
+class ModelProvider(Protocol):
+    """A model for a whole run."""
+
+    async def check(self) -> None:
+        """One cheap call that proves address, key and model name; raises AgentCompassError."""
+        ...
+
+    def client(self, key: AttemptKey) -> ModelClient: ...
+    async def close(self) -> None: ...
+    @property
+    def prices_known(self) -> bool: ...
+
+
+class Needs(Frozen):
+    """What a harness cannot do without."""
+
+    sandbox: bool = True
+    model: bool = True
+    """Calls the model; then a key and an address are asked for and checked."""
+    solution: bool = False
+    """Receives the known-good solution instead of solving (`oracle` only)."""
+    tools: bool = False
+    """Uses tool calling."""
+    protocols: tuple[str, ...] = ()
+    """Model protocols it speaks by itself; empty: any, through our client."""
+
+
+class Harness(Protocol):
+    """The agent: tries to solve a task.
+
+    Limits the agent ran into are `log.note`d (`harness.step_limit`, …) and end the run
+    normally; a `model.*` error may be left to rise.
+    """
+
+    needs: Needs
+
+    async def run(
+        self, task: Task, env: Environment | None, model: ModelClient, log: AttemptLog
+    ) -> Submission: ...
+
+
+class SolutionHarness(Protocol):
+    """A harness with `needs.solution`: plays back a known-good solution."""
+
+    needs: Needs
+
+    async def play(
+        self, task: Task, solution: Solution, env: Environment | None, log: AttemptLog
+    ) -> Submission: ...
+
+
+class EnvironmentProvider(Protocol):
+    capabilities: Capabilities
+
+    async def preflight(self, requirements: Iterable[Requirements]) -> list[str]:
+        """Every reason why these sandboxes could not open here, one line each."""
+        ...
+
+    def open(
+        self, requirements: Requirements, label: SandboxLabel
+    ) -> AbstractAsyncContextManager[Environment]:
+        """All-or-nothing; closing is bounded, kills what runs inside and leaves nothing."""
+        ...
+
+
+class AnalysisInput(Protocol):
+    """What an analyzer may read of a finished run."""
+
+    def details(self) -> Iterable[Detail]: ...
+    def steps(self, key: AttemptKey) -> Sequence[Step]: ...
+
+
+class Analyzer(Protocol):
+    def analyze(self, run: AnalysisInput) -> "Report": ...
+
+
+class Report(Frozen):
+    """An analyzer's findings: numbers for machines, Markdown for people."""
+
+    findings: dict[str, Any]
+    markdown: str
+
+
+@dataclass(frozen=True)
+class Component:
+    """What a component file exports as COMPONENT."""
+
+    version: str
+    """Changes when the component's behaviour changes results; part of the fingerprint."""
+    create: Callable[..., Any]
+    """Called with one argument, an instance of `parameters`."""
+    parameters: type[BaseModel]

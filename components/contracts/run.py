@@ -1,0 +1,117 @@
+"""What was asked (RunRequest) and what will be done (RunPlan)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agentcompass.components.contracts.frozen import Frozen
+
+Strategy = Literal["avg", "pass"]
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class SecretReference(Frozen):
+    """The name of a secret, never its value: Prefect and the results store requests."""
+
+    env: str
+    """An environment variable, or a name the command line filled in this process."""
+
+
+class Choice(Frozen):
+    """A component and the parameters the user set for it."""
+
+    id: str
+    params: Mapping[str, Any] = {}
+
+
+class ModelSpec(Frozen):
+    """Which model, and how it is reached."""
+
+    id: str
+    """The model's name at the endpoint, or `scripted` / `replay` (built in)."""
+    base_url: str = ""
+    """User and password in it are replaced by a reference before the request is stored."""
+    api_key: SecretReference | None = None
+    api_protocol: tuple[str, ...] = ()
+    """In order of preference; empty: chosen by harness and endpoint."""
+    params: Mapping[str, Any] = {}
+
+
+class AttemptPlan(Frozen):
+    k: Annotated[int, Field(ge=1)] = 1
+    """Logical attempts per task."""
+    strategy: Strategy = "avg"
+    """`avg`: all k; `pass`: in order, stop at the first success."""
+
+
+class ExecutionSettings(Frozen):
+    """How attempts are carried out. Deadlines in seconds; 0 = none."""
+
+    task_concurrency: Annotated[int, Field(ge=1)] = 32
+    """Physical attempts running at once in this run, scoring included."""
+    attempts: AttemptPlan = AttemptPlan()
+    setup_timeout_seconds: Seconds = 600
+    """Opening the sandbox and preparing the task."""
+    run_timeout_seconds: Seconds | None = None
+    """The agent's work. None: the task's own limit, else the benchmark's, else 3600."""
+    finalization_grace_seconds: Seconds = 10
+    """How long a harness stopped at its deadline may take to end."""
+    artifact_prepare_timeout_seconds: Seconds = 120
+    """Capturing what the agent left."""
+    evaluation_timeout_seconds: Seconds | None = None
+    """Judging. None: the task's own limit, else the benchmark's, else 600."""
+    timeout_multiplier: Annotated[float, Field(gt=0)] = 1.0
+    """Stretches every deadline."""
+    output_limit_kb: Annotated[int, Field(ge=1)] = 256
+    """Kept of each stream of each command: head and tail."""
+
+
+class RuntimeSettings(Frozen):
+    """Where a run lives and how it talks. Nothing here changes a result."""
+
+    results_dir: str = "results"
+    data_dir: str = "data"
+    run_name: str = ""
+    run_id: str = ""
+    """Empty: the start time, YYYYMMDD_HHMMSS."""
+    timeout_seconds: Seconds = 360_000
+    """For everything after preflight; 0 = none."""
+    progress: Literal["auto", "plain", "none"] = "auto"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
+    file_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"
+
+
+class RunRequest(Frozen):
+    """One evaluation: what the user asked. Holds no secrets; Prefect stores it."""
+
+    benchmark: Choice
+    harness: Choice
+    model: ModelSpec
+    environment: Choice = Choice(id="host_process")
+    execution: ExecutionSettings = ExecutionSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
+
+
+class PlannedComponent(Frozen):
+    """A component as it will run."""
+
+    id: str
+    version: str
+    origin: str
+    """Where its code came from: `built in`, a distribution, a directory."""
+    params: Mapping[str, Any]
+    """Complete: what the user set over the defaults."""
+
+
+class RunPlan(Frozen):
+    """The request, resolved: every component with its version and complete parameters."""
+
+    schema_version: Literal[1] = 1
+    request: RunRequest
+    benchmark: PlannedComponent
+    harness: PlannedComponent
+    environment: PlannedComponent
+    model_protocol: str
+    """`scripted`, `replay`, or an API protocol."""
+    primary: Literal["correct", "score"]

@@ -1,0 +1,119 @@
+"""What a sandbox does for whoever holds it: commands, files, and what a provider can promise."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agentcompass.components.contracts.attempt import AttemptKey
+from agentcompass.components.contracts.frozen import Frozen
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """The end of one command.
+
+    `stdout` and `stderr` are decoded as UTF-8 with replacement. Over the cap the head and the
+    tail are kept around a one-line marker that tells how many bytes were dropped.
+    """
+
+    exit_code: int | None
+    """None if it timed out; negative: killed by that signal."""
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+    stdout_dropped_bytes: int = 0
+    stderr_dropped_bytes: int = 0
+    duration_seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and not self.timed_out
+
+
+@dataclass(frozen=True)
+class CapturedFile:
+    """A file read out of a sandbox."""
+
+    path: str
+    """POSIX, relative to the directory that was asked for."""
+    content: bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The files of a directory, within limits; what was left out is named."""
+
+    files: tuple[CapturedFile, ...]
+    left_out: tuple[str, ...] = ()
+    """"path: reason" for each file over a limit or not a regular file."""
+
+
+@dataclass(frozen=True)
+class CaptureLimits:
+    max_files: int = 1_000
+    max_bytes: int = 64 * 1024 * 1024
+
+
+class Environment(Protocol):
+    """An open sandbox. Relative paths are relative to `workdir`.
+
+    Every method raises AgentCompassError(environment.lost) when the sandbox is gone.
+    """
+
+    workdir: str
+    """Absolute path, inside the sandbox, where the agent works."""
+
+    async def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        stdin: bytes | None = None,
+        timeout_seconds: float | None = None,
+        output_limit_kb: int | None = None,
+        merge_stderr: bool = False,
+    ) -> ExecResult:
+        """Run a shell line (`bash -c`, else `sh -c`) or an argv to its end.
+
+        A command over its time is killed with everything it started, and says `timed_out`,
+        whatever exit code it left. stdin is empty unless given. A program that cannot be
+        started is exit code 127 (not found) or 126 (not executable) with the reason on stderr.
+        """
+        ...
+
+    async def read_file(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """Raises FileNotFoundError, IsADirectoryError, PermissionError, or ValueError if larger."""
+        ...
+
+    async def write_file(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a whole file; makes missing parents; replaces what stands there, links included."""
+        ...
+
+    async def capture(self, path: str, limits: CaptureLimits = CaptureLimits()) -> Capture:
+        """Read all regular files under a directory; never follows links, never hangs on a FIFO."""
+        ...
+
+
+class Capabilities(Frozen):
+    """What a provider can promise; a plan that needs more is refused at preflight."""
+
+    isolated: bool
+    """The agent cannot reach the host's files."""
+    images: bool = False
+    workdir: bool = False
+    """The task may choose an absolute workdir."""
+    users: bool = False
+
+
+@dataclass(frozen=True)
+class SandboxLabel:
+    """Whose sandbox it is: for names, labels and cleaning up."""
+
+    run_id: str
+    attempt: AttemptKey
+    purpose: str = "run"
+    """`run` (the agent's) or `grade` (a fresh one for the grader)."""
+    extra: Mapping[str, str] = field(default_factory=dict)
