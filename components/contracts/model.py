@@ -1,6 +1,7 @@
 """What goes to a model and what comes back, whatever the protocol."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentcompass.components.contracts.frozen import Frozen
@@ -59,6 +60,16 @@ class ModelReply(Frozen):
     """Of the call that succeeded."""
     waiting_seconds: float = 0.0
     """Back-off before it."""
+
+
+@dataclass(frozen=True)
+class ModelAccess:
+    """How a model is reached; lives in memory only. The second argument of a model's `create`."""
+
+    name: str
+    """The model's name at the endpoint."""
+    base_url: str = ""
+    api_key: str | None = field(default=None, repr=False)
 
 
 class ModelEndpoint(Frozen):

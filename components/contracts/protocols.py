@@ -233,5 +233,5 @@ class Component:
     version: str
     """Changes when the component's behaviour changes results; part of the fingerprint."""
     create: Callable[..., Any]
-    """Called with one argument, an instance of `parameters`."""
+    """Called with an instance of `parameters`; a model's also with its ModelAccess."""
     parameters: type[BaseModel]

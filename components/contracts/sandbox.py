@@ -55,6 +55,9 @@ class CaptureLimits:
     max_bytes: int = 64 * 1024 * 1024
 
 
+DEFAULT_CAPTURE = CaptureLimits()
+
+
 class Environment(Protocol):
     """An open sandbox. Relative paths are relative to `workdir`.
 
@@ -92,7 +95,7 @@ class Environment(Protocol):
         """Write a whole file; makes missing parents; replaces what stands there, links included."""
         ...
 
-    async def capture(self, path: str, limits: CaptureLimits = CaptureLimits()) -> Capture:
+    async def capture(self, path: str, limits: CaptureLimits = DEFAULT_CAPTURE) -> Capture:
         """Read all regular files under a directory; never follows links, never hangs on a FIFO."""
         ...
 

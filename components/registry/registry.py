@@ -99,11 +99,20 @@ def _built_in(family: Family) -> tuple[Listing, ...]:
     package = f"agentcompass.components.{family}"
     folder = Path(__file__).parent.parent / family
     return tuple(
-        Listing(path.stem, "built in", _summary(path), f"{package}.{path.stem}:COMPONENT")
+        Listing(
+            _built_in_id(family, path),
+            "built in",
+            _summary(path),
+            f"{package}.{path.stem}:COMPONENT",
+        )
         for path in sorted(folder.iterdir())
         if not path.name.startswith(("_", "."))
         and (path.suffix == ".py" or (path / "__init__.py").is_file())
     )
+
+
+def _built_in_id(family: Family, path: Path) -> str:
+    return path.stem.replace("_", "-") if family == "models" else path.stem
 
 
 def _from_entry_point(entry: EntryPoint) -> Listing:
