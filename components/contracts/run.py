@@ -114,4 +114,6 @@ class RunPlan(Frozen):
     environment: PlannedComponent
     model_protocol: str
     """`scripted`, `replay`, or an API protocol."""
+    model_params: Mapping[str, Any]
+    """Complete, with references where secrets belong."""
     primary: Literal["correct", "score"]

@@ -1,7 +1,6 @@
 """Find components by name: built-in folders and entry points. Listing imports no component."""
 
 import ast
-import difflib
 import importlib
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
+from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.protocols import Component
 
@@ -79,19 +79,6 @@ def load(family: Family, component_id: str) -> Component:
             FIELDS[family], f"{component_id!r} ({listing.module}) does not export a Component"
         )
     return component
-
-
-def nearest(word: str, known: object) -> str:
-    """A hint with the nearest known spellings, or all of them when none is near."""
-    names = sorted(str(name) for name in known)  # type: ignore[attr-defined]
-    lowered = {name.lower(): name for name in names}
-    close = [lowered[n] for n in difflib.get_close_matches(word.lower(), lowered, n=3, cutoff=0.6)]
-    if close:
-        return "did you mean " + " or ".join(repr(name) for name in close) + "?"
-    if not names:
-        return "there are none"
-    shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-    return f"known: {shown}"
 
 
 @cache

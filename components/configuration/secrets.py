@@ -1,0 +1,94 @@
+"""Secrets are references until the call that needs them; their values live in memory only.
+
+A request holds `${NAME}` where a secret belongs. NAME is an environment variable, or a name
+under which this process holds what the user typed. Prefect and the results store the request.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.run import ModelSpec, SecretReference
+
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+HELD_KEY = "AGENTCOMPASS_MODEL_API_KEY"
+HELD_URL = "AGENTCOMPASS_MODEL_URL_CREDENTIALS"
+HELD_HEADER = "AGENTCOMPASS_MODEL_HEADER_"
+
+_held: ContextVar[Mapping[str, str]] = ContextVar(
+    "agentcompass_secrets", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def holding(secrets: Mapping[str, str]) -> Iterator[None]:
+    """Within this block, and the tasks started in it, references resolve to these values."""
+    token = _held.set({**_held.get(), **secrets})
+    try:
+        yield
+    finally:
+        _held.reset(token)
+
+
+def hide(
+    model: str, base_url: str, api_key: str, protocol: tuple[str, ...], params: Mapping[str, Any]
+) -> tuple[ModelSpec, dict[str, str]]:
+    """Split what a user typed about a model into a spec without secrets and the secrets to hold.
+
+    The key, credentials in the URL and every header's value are taken out; what is already a
+    reference stays one.
+    """
+    held: dict[str, str] = {}
+    reference = None
+    if api_key:
+        match = REFERENCE.fullmatch(api_key)
+        reference = SecretReference(env=match[1] if match else HELD_KEY)
+        if not match:
+            held[HELD_KEY] = api_key
+    credentials, at, _ = urlsplit(base_url).netloc.rpartition("@")
+    if at and not REFERENCE.fullmatch(credentials):
+        held[HELD_URL] = credentials
+        base_url = base_url.replace(f"{credentials}@", f"${{{HELD_URL}}}@", 1)
+    headers = params.get("headers")
+    if isinstance(headers, Mapping):
+        shown = {}
+        for name, value in headers.items():
+            variable = HELD_HEADER + re.sub(r"\W", "_", str(name)).upper()
+            if isinstance(value, str) and value and not REFERENCE.search(value):
+                held[variable] = value
+                value = f"${{{variable}}}"
+            shown[name] = value
+        params = {**params, "headers": shown}
+    spec = ModelSpec(
+        id=model, base_url=base_url, api_key=reference, api_protocol=protocol, params=params
+    )
+    return spec, held
+
+
+def expand(text: str, field: str, seen: list[str]) -> str:
+    """The text with its references resolved; each value used is appended to `seen`."""
+
+    def value(match: re.Match[str]) -> str:
+        found = resolve(SecretReference(env=match[1]), field)
+        seen.append(found)
+        return found
+
+    return REFERENCE.sub(value, text)
+
+
+def resolve(reference: SecretReference, field: str) -> str:
+    """The value this process holds, else the environment variable's."""
+    value = _held.get().get(reference.env) or os.environ.get(reference.env)
+    if not value:
+        raise RequestError(
+            field,
+            f"environment variable {reference.env} is not set or empty",
+            f"export {reference.env}=… or give the value itself",
+        )
+    return value

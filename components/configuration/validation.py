@@ -1,0 +1,56 @@
+"""Turn what a user wrote into a parameter model, or into one line that says what is wrong."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from agentcompass.components.configuration.spelling import nearest
+from agentcompass.components.contracts.errors import RequestError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validate(model: type[M], values: Mapping[str, Any], field: str) -> M:
+    """An instance of `model`; RequestError names `field.path`, the problem and the way out."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        first = _explain(model, problems[0], field)
+        if len(problems) > 1:
+            others = ", ".join(_path(field, p["loc"]) for p in problems[1:6])
+            first = RequestError(
+                first.field, first.problem, f"{first.hint} (also wrong: {others})".strip()
+            )
+        raise first from None
+
+
+def _explain(model: type[BaseModel], problem: ErrorDetails, field: str) -> RequestError:
+    path = _path(field, problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        parent = _model_at(model, problem["loc"][:-1])
+        known = parent.model_fields if parent else {}
+        return RequestError(path, "unknown key", nearest(str(problem["loc"][-1]), known))
+    message = problem["msg"][:1].lower() + problem["msg"][1:]
+    given = repr(problem["input"])
+    shown = given if len(given) <= 60 else given[:57] + "…"
+    return RequestError(path, f"{message}, not {shown}")
+
+
+def _path(field: str, location: tuple[int | str, ...]) -> str:
+    # Names of union members stand in pydantic's locations; a user never wrote them.
+    parts = [str(p) for p in location if isinstance(p, int) or p.isidentifier()]
+    return ".".join([field, *parts])
+
+
+def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
+    current: Any = model
+    for part in location:
+        info = current.model_fields.get(part) if hasattr(current, "model_fields") else None
+        if info is None:
+            return None
+        candidates = [info.annotation, *getattr(info.annotation, "__args__", ())]
+        current = next((c for c in candidates if hasattr(c, "model_fields")), None)
+    return current if isinstance(current, type) else None

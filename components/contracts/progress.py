@@ -1,0 +1,48 @@
+"""How far a run is, for the console, `progress.json` and the Prefect page."""
+
+from datetime import datetime
+from typing import Literal
+
+from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.usage import Usage
+
+
+class Progress(Frozen):
+    """Counts of logical attempts; planned = running + waiting + scored + unscored + skipped."""
+
+    schema_version: Literal[1] = 1
+    state: Literal["running", "finished", "failed", "timed_out", "interrupted"] = "running"
+    planned: int
+    running: int = 0
+    scored: int = 0
+    unscored: int = 0
+    skipped: int = 0
+    value_sum: float = 0.0
+    """Sum of the primary over the scored attempts; divide by `scored` for the mean so far."""
+    unscored_by_owner: dict[str, int] = {}
+    usage: Usage = Usage()
+    started_at: datetime
+    updated_at: datetime
+
+    @property
+    def waiting(self) -> int:
+        return self.planned - self.running - self.scored - self.unscored - self.skipped
+
+
+class Outcome(Frozen):
+    """How a run ended, for whoever started it."""
+
+    run_dir: str
+    state: Literal["finished", "failed", "timed_out", "interrupted"]
+    planned: int
+    scored: int
+    skipped: int
+    problem: str = ""
+    """Why it failed, one line; "" when it finished."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 all planned attempts scored, 1 something is unscored, 4 failed, 130 interrupted."""
+        if self.state == "finished":
+            return 0 if self.scored + self.skipped == self.planned else 1
+        return 130 if self.state == "interrupted" else 4

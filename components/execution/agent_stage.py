@@ -1,0 +1,115 @@
+"""The agent's stage: open the sandbox, prepare the task, let the agent try, keep what it left."""
+
+from datetime import UTC, datetime
+from typing import cast
+
+from agentcompass.components.execution.log import TrajectoryLog
+
+from agentcompass.components.contracts.attempt import Checkpoint, Submission
+from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
+from agentcompass.components.contracts.protocols import Harness, ModelClient, SolutionHarness
+from agentcompass.components.contracts.sandbox import Environment
+from agentcompass.components.execution.deadlines import (
+    deadlines,
+    until_overrun,
+    within,
+)
+from agentcompass.components.execution.desk import AttemptDesk
+from agentcompass.components.execution.job import Job
+from agentcompass.components.execution.parts import Parts
+from agentcompass.components.execution.sandbox import AgentSandbox
+
+
+async def let_agent_try(
+    job: Job, parts: Parts, model: ModelClient, sandbox: AgentSandbox, desk: AttemptDesk
+) -> Checkpoint:
+    """The checkpoint, already on disk. Failures without a gradable result rise with their code."""
+    started_at, limits = datetime.now(UTC), deadlines(job.settings, job.task)
+    log = TrajectoryLog(parts.harness_id, parts.harness_version, model.name, job.key)
+
+    with desk.in_phase(Phase.SETUP, unexpected=Code.ENVIRONMENT_SETUP):
+        env = await within(
+            limits.setup, Code.ENVIRONMENT_SETUP_TIMEOUT, _set_up(job, parts, sandbox)
+        )
+    try:
+        with desk.in_phase(Phase.RUN, unexpected=Code.HARNESS_CRASHED):
+            submission, timed_out = await _run(job, parts, env, model, log, desk)
+    except AgentCompassError as error:
+        if not error.policy.graded:
+            raise
+        desk.note(error.code, str(error))
+        submission, timed_out = Submission(stop_reason=error.code), False
+    finally:
+        desk.notes.extend(log.notes)
+        desk.save_trajectory(log.trajectory())
+
+    with desk.in_phase(Phase.COLLECT, unexpected=Code.FRAMEWORK_UNEXPECTED):
+        collecting = parts.benchmark.collect(job.task, env, submission, desk)
+        submission = await within(limits.collect, Code.ARTIFACT_TIMEOUT, collecting)
+    checkpoint = Checkpoint(
+        key=job.key,
+        submission=submission,
+        notes=tuple(desk.notes),
+        timed_out=timed_out,
+        usage=model.usage,
+        times=desk.times(model.model_seconds, model.waiting_seconds),
+        started_at=started_at,
+        ended_at=datetime.now(UTC),
+        harness_version=log.version,
+    )
+    desk.save_checkpoint(checkpoint)
+    return checkpoint
+
+
+async def _set_up(job: Job, parts: Parts, sandbox: AgentSandbox) -> Environment | None:
+    if not (parts.harness.needs.sandbox or parts.benchmark.needs_sandbox):
+        return None
+    env = await sandbox.open()
+    await parts.benchmark.prepare(job.task, env)
+    return env
+
+
+async def _run(
+    job: Job,
+    parts: Parts,
+    env: Environment | None,
+    model: ModelClient,
+    log: TrajectoryLog,
+    desk: AttemptDesk,
+) -> tuple[Submission, bool]:
+    """The harness's submission, and whether it was stopped at the run deadline.
+
+    The agent ran out of time, unless one unanswered call to the model took most of it.
+    """
+    limits = deadlines(job.settings, job.task)
+    overran, unanswered = False, 0.0
+
+    def at_deadline() -> None:
+        nonlocal overran, unanswered
+        overran, unanswered = True, model.pending_seconds
+
+    submission = await until_overrun(
+        _try(job, parts, env, model, log),
+        limits.run,
+        limits.grace,
+        paused=lambda: model.waiting_seconds,
+        at_deadline=at_deadline,
+    )
+    if overran and unanswered > (limits.run or 0) / 2:
+        raise AgentCompassError(
+            Code.MODEL_TIMEOUT,
+            f"one call to the model had gone unanswered for {unanswered:.0f} s "
+            f"when the run deadline of {limits.run:g} s came",
+        )
+    if overran:
+        desk.note(Code.HARNESS_TIMEOUT, f"stopped at the run deadline of {limits.run:g} s")
+    return submission or Submission(stop_reason="timeout"), overran
+
+
+async def _try(
+    job: Job, parts: Parts, env: Environment | None, model: ModelClient, log: TrajectoryLog
+) -> Submission:
+    if parts.harness.needs.solution:
+        solution = parts.benchmark.solution(job.sample)
+        return await cast(SolutionHarness, parts.harness).play(job.task, solution, env, log)
+    return await cast(Harness, parts.harness).run(job.task, env, model, log)

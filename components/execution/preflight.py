@@ -1,0 +1,75 @@
+"""Can this run start here and now? Every problem is found before anything is spent."""
+
+import asyncio
+import importlib.util
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentcompass.components.contracts.errors import AgentCompassError, RequestError
+from agentcompass.components.contracts.run import RunPlan
+from agentcompass.components.contracts.task import Sample
+from agentcompass.components.execution.parts import Parts
+from agentcompass.components.results.paths import check_results_dir
+
+FREE_DISK_MB = 200
+"""Below this a run is not started."""
+
+
+async def preflight(plan: RunPlan, parts: Parts, samples: Sequence[Sample]) -> tuple[str, ...]:
+    """All problems, one line each; empty when the run may start. One call to the model."""
+    problems = [*_missing_libraries(parts), *_cost_limit(plan, parts), *_disk(plan)]
+    checks = await asyncio.gather(_model(plan, parts), _environment(parts, samples))
+    return tuple(problems + [problem for found in checks for problem in found])
+
+
+def _missing_libraries(parts: Parts) -> list[str]:
+    """A harness may name libraries it imports (`requires`) and the extra that brings them."""
+    required: tuple[str, ...] = getattr(parts.harness, "requires", ())
+    missing = [name for name in required if importlib.util.find_spec(name) is None]
+    if not missing:
+        return []
+    extra = getattr(parts.harness, "extra", parts.harness_id)
+    return [
+        f"harness {parts.harness_id} needs {', '.join(missing)}: "
+        f"pip install 'agentcompass[{extra}]'"
+    ]
+
+
+def _cost_limit(plan: RunPlan, parts: Parts) -> list[str]:
+    limit = plan.harness.params.get("cost_limit")
+    user_set = "cost_limit" in plan.request.harness.params
+    if not (user_set and limit and parts.harness.needs.model) or parts.model.prices_known:
+        return []
+    return [
+        f"harness-params.cost_limit: {limit} USD cannot be kept, the price of "
+        f"{plan.request.model.id!r} is unknown; give model-params.prices, or leave the limit out"
+    ]
+
+
+def _disk(plan: RunPlan) -> list[str]:
+    folder = Path(plan.request.runtime.results_dir).expanduser().absolute()
+    try:
+        check_results_dir(folder)
+    except RequestError as error:
+        return [str(error)]
+    while not folder.exists():
+        folder = folder.parent
+    free_mb = shutil.disk_usage(folder).free // 2**20
+    if free_mb < FREE_DISK_MB:
+        return [f"results-dir: {free_mb} MB are free on the disk of {folder}; free some space"]
+    return []
+
+
+async def _model(plan: RunPlan, parts: Parts) -> list[str]:
+    if not parts.harness.needs.model:
+        return []
+    try:
+        await parts.model.check()
+    except (AgentCompassError, RequestError) as error:
+        return [f"model {plan.request.model.id}: {error}"]
+    return []
+
+
+async def _environment(parts: Parts, samples: Sequence[Sample]) -> list[str]:
+    return await parts.environments.preflight([sample.task.requirements for sample in samples])

@@ -1,0 +1,15 @@
+"""Read the benchmark's data and select the tasks of this run."""
+
+from pathlib import Path
+
+from agentcompass.components.contracts.run import RunPlan
+from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.execution.parts import Parts
+from agentcompass.components.execution.selection import select
+
+
+def load_samples(plan: RunPlan, parts: Parts) -> tuple[Dataset, tuple[Sample, ...]]:
+    """The whole data set and the samples asked for. Blocking: may read disk and network once."""
+    data_dir = Path(plan.request.runtime.data_dir).expanduser()
+    dataset = parts.benchmark.load(data_dir)
+    return dataset, select(dataset, parts.benchmark_parameters)
