@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from typing import cast
 
-from agentcompass.components.execution.log import TrajectoryLog
-
 from agentcompass.components.contracts.attempt import Checkpoint, Submission
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.protocols import Harness, ModelClient, SolutionHarness
@@ -16,6 +14,7 @@ from agentcompass.components.execution.deadlines import (
 )
 from agentcompass.components.execution.desk import AttemptDesk
 from agentcompass.components.execution.job import Job
+from agentcompass.components.execution.log import TrajectoryLog
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.execution.sandbox import AgentSandbox
 

@@ -1,7 +1,7 @@
 """The record of one physical attempt's steps: contracts' AttemptLog, kept in memory as ATIF."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ class TrajectoryLog:
     ) -> None:
         self.notes: list[Note] = []
         """Warnings, in order, with phase RUN."""
-        self.reported_version: str | None = None
+        self.version: str | None = None
         """Of the agent library or program that really ran; None if the harness is its own."""
         self._agent_name = agent_name
         self._agent_version = agent_version
@@ -53,7 +53,7 @@ class TrajectoryLog:
             session_id=f"{key.task_id}#{key.index}.{key.physical}",
             agent=AgentInfo(
                 name=self._agent_name,
-                version=self.reported_version or self._agent_version,
+                version=self.version or self._agent_version,
                 model_name=self._model_name,
                 tool_definitions=self._tools,
             ),
@@ -120,7 +120,7 @@ class TrajectoryLog:
             self.notes.append(Note(code=code, phase=Phase.RUN, message=message))
 
     def agent_version(self, version: str) -> None:
-        self.reported_version = version
+        self.version = version
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -189,18 +189,18 @@ def _metrics(reply: ModelReply) -> StepMetrics | None:
 def _final_metrics(steps: Sequence[Step]) -> FinalMetrics:
     """Sums of what is known; None where nothing is."""
     metrics = [step.metrics for step in steps if step.metrics is not None]
+
+    def known_sum(name: str) -> Any:
+        known = [value for m in metrics if (value := getattr(m, name)) is not None]
+        return sum(known) if known else None
+
     return FinalMetrics(
-        total_prompt_tokens=_known_sum(m.prompt_tokens for m in metrics),
-        total_completion_tokens=_known_sum(m.completion_tokens for m in metrics),
-        total_cached_tokens=_known_sum(m.cached_tokens for m in metrics),
-        total_cost_usd=_known_sum(m.cost_usd for m in metrics),
+        total_prompt_tokens=known_sum("prompt_tokens"),
+        total_completion_tokens=known_sum("completion_tokens"),
+        total_cached_tokens=known_sum("cached_tokens"),
+        total_cost_usd=known_sum("cost_usd"),
         total_steps=len(steps),
     )
-
-
-def _known_sum[Number: (int, float)](values: Iterable[Number | None]) -> Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _now() -> str:

@@ -1,0 +1,75 @@
+"""The part of a local run that knows Prefect: start the flow, wait until it is recorded."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+import prefect
+import prefect.runtime.flow_run
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterParentFlowRunId,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+)
+from prefect.client.schemas.objects import StateType
+from prefect.events.worker import EventsWorker
+
+from agentcompass.components.contracts.progress import Outcome, Progress
+from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.results.masking import Masker
+from agentcompass.flows.live import Session, listening
+from agentcompass.flows.logs import logging_to
+from agentcompass.flows.names import tags
+from agentcompass.flows.run import evaluate
+
+log = logging.getLogger(__name__)
+
+RECORDED_WITHIN_SECONDS = 20
+
+
+async def carry_out(
+    request: RunRequest,
+    secrets: tuple[str, ...],
+    listen: Callable[[Progress], None] | None,
+    note: Callable[[str], None],
+) -> Outcome:
+    """Run the flow in this process; its own failures rise, an early end is in the outcome."""
+    with logging_to(request.runtime, Masker(secrets)) as run_log:
+        session = Session(note=note, log=run_log)
+        if listen is not None:
+            session.listen = listen
+        with listening(session), prefect.tags(*tags(request)):
+            state = await evaluate(request, return_state=True)
+        await _until_recorded(state.state_details.flow_run_id)
+        if session.outcome is None:
+            await state.result()  # raises what stopped the flow before it had attempts
+            raise RuntimeError(f"the flow ended as {state.name} without an outcome")
+        return session.outcome
+
+
+async def _until_recorded(flow_run_id: UUID | None) -> None:
+    """Wait until the server has the final states: they travel as events, behind the run."""
+    await asyncio.to_thread(EventsWorker.drain_all, timeout=RECORDED_WITHIN_SECONDS)
+    if flow_run_id is None:
+        return
+    unfinished = TaskRunFilter(
+        state=TaskRunFilterState(
+            type=TaskRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])
+        )
+    )
+    ours = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run_id]))
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + RECORDED_WITHIN_SECONDS
+    async with get_client() as client:
+        while loop.time() < deadline:
+            left = await client.read_task_runs(
+                flow_run_filter=ours, task_run_filter=unfinished, limit=1
+            )
+            if not left:
+                return
+            await asyncio.sleep(0.2)
+    log.warning("the Prefect server has not recorded every task run's end yet")

@@ -1,0 +1,96 @@
+"""Where log lines go: all of them to the run's log file, ours to the console, failures to the UI.
+
+Prefect's and litellm's own console output would break the progress display; it is in
+`logs/run.log` instead.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from logging.handlers import MemoryHandler
+from pathlib import Path
+from typing import TextIO
+
+from agentcompass.components.contracts.run import RuntimeSettings
+from agentcompass.components.results.masking import Masker
+
+LINE = "%(asctime)s.%(msecs)03dZ %(levelname)-7s %(name)s: %(message)s"
+
+
+class RunLog:
+    """Keeps the process's log lines in memory until the run has a folder, then in its file."""
+
+    def __init__(self, level: str = "DEBUG") -> None:
+        self._handler: logging.Handler = MemoryHandler(
+            10_000, flushLevel=logging.CRITICAL + 1, flushOnClose=False
+        )
+        self._handler.setLevel(level)
+
+    def open(self) -> None:
+        logging.getLogger().addHandler(self._handler)
+
+    def write_to(self, path: Path, masker: Masker) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        file.setLevel(self._handler.level)
+        file.setFormatter(_Masked(masker))
+        for record in getattr(self._handler, "buffer", ()):
+            file.handle(record)
+        self.close()
+        self._handler = file
+        self.open()
+
+    def close(self) -> None:
+        logging.getLogger().removeHandler(self._handler)
+        self._handler.close()
+
+
+@contextmanager
+def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
+    """Route all logging of this process for one run."""
+    root, ours = logging.getLogger(), logging.getLogger("agentcompass")
+    before = root.level, root.handlers[:], ours.level, ours.handlers[:]
+    levels = logging.getLevelNamesMapping()
+    quietest = min(levels[settings.log_level], levels[settings.file_log_level])
+    root.handlers = []
+    root.setLevel(max(quietest, logging.INFO))  # libraries' DEBUG is megabytes a minute
+    ours.setLevel(quietest)
+    console = _Stderr()
+    console.setLevel(settings.log_level)
+    console.setFormatter(_Masked(masker, "%(levelname)s: %(message)s"))
+    ours.handlers = [console]
+    log = RunLog(settings.file_log_level)
+    log.open()
+    try:
+        yield log
+    finally:
+        log.close()
+        root.handlers, ours.handlers = before[1], before[3]
+        root.setLevel(before[0])
+        ours.setLevel(before[2])
+
+
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Looks sys.stderr up at each line: a live display may have replaced it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+
+class _Masked(logging.Formatter):
+    """One record as text without secrets, tracebacks included. Times in UTC."""
+
+    def __init__(self, masker: Masker, layout: str = LINE) -> None:
+        super().__init__(layout, datefmt="%Y-%m-%dT%H:%M:%S")
+        self._masker = masker
+
+    converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._masker.text(super().format(record))

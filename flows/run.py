@@ -1,0 +1,108 @@
+"""A whole run, top to bottom. Only this package imports Prefect.
+
+Prefect loads this file as the bare module `run` when a deployment says
+`flows/run.py:evaluate`, so it defines flows and Prefect tasks and nothing else.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import prefect
+from prefect.cache_policies import NO_CACHE
+from prefect.states import State
+
+from agentcompass.components.contracts.attempt import Checkpoint, Verdict
+from agentcompass.components.contracts.errors import PreflightRefused
+from agentcompass.components.contracts.progress import Outcome
+from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.execution import analysis, conclusion, prepare
+from agentcompass.components.execution import preflight as checks
+from agentcompass.components.execution.schedule import units, work_through
+from agentcompass.components.execution.unit import run_unit
+from agentcompass.flows.handover import HandOver
+from agentcompass.flows.live import current, live
+from agentcompass.flows.names import run_name
+from agentcompass.flows.reporting import final_state, publish_results, reporting
+from agentcompass.flows.signals import stopping_on_signals
+
+
+@prefect.flow(flow_run_name=run_name, persist_result=False)
+async def evaluate(request: RunRequest) -> Outcome | State[Outcome]:
+    """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
+    with live(request) as run:
+        await prepare_data()
+        await preflight()
+        run.open(HandOver(attempt))
+        async with reporting(run):
+            # A failure that stops the attempts is in `run.failure`: what is finished still counts.
+            await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
+            await aggregate()
+            await analyze()
+        return final_state(run)
+
+
+@prefect.flow(persist_result=False)
+async def prepare_data() -> None:
+    """Load the benchmark's data and select the tasks."""
+    run = current()
+    run.dataset, run.samples = await asyncio.to_thread(prepare.load_samples, run.plan, run.parts)
+
+
+@prefect.flow(persist_result=False)
+async def preflight() -> None:
+    """Find everything that would stop the run, before anything is spent."""
+    run = current()
+    if problems := await checks.preflight(run.plan, run.parts, run.samples):
+        raise PreflightRefused(problems)
+
+
+@prefect.flow(persist_result=False)
+async def attempts() -> None:
+    """Let the agent try every planned attempt. Ends when all are scored, or the run must stop."""
+    run = current()
+    settings, runtime = run.plan.request.execution, run.plan.request.runtime
+    with run.handover.closing(), stopping_on_signals(run.session.stop), run.noting_failure():
+        run.ending = await work_through(
+            units(run.samples, settings.attempts),
+            min(settings.task_concurrency, run.planned),
+            lambda unit: run_unit(unit, run.plan, run.parts, run.store, run.board, run.handover),
+            stop=run.session.stop,
+            timeout_seconds=runtime.timeout_seconds,
+        )
+
+
+@prefect.task(task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+async def attempt(name: str, work: Callable[[], Awaitable[Checkpoint]]) -> Checkpoint:
+    """The agent's stage of one attempt."""
+    return await work()
+
+
+@prefect.flow(persist_result=False)
+async def scoring() -> None:
+    """Judge every checkpoint the moment it exists."""
+    run = current()
+    with stopping_on_signals(run.session.stop):
+        await run.handover.judge_all(score)
+
+
+@prefect.task(task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+async def score(name: str, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+    """The scoring stage of one attempt."""
+    return await work()
+
+
+@prefect.flow(persist_result=False)
+async def aggregate() -> None:
+    """From the recorded attempts to the numbers: metrics.json, attempts.parquet, summary.md."""
+    run = current()
+    run.metrics = await asyncio.to_thread(
+        conclusion.conclude, run.plan, run.dataset, run.samples, run.store
+    )
+    await publish_results(run)
+
+
+@prefect.flow(persist_result=False)
+async def analyze() -> None:
+    """Run the analyzers over the finished attempts."""
+    run = current()
+    await asyncio.to_thread(analysis.analyze, run.store)
