@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from agentcompass.components.results.metrics import Metrics
-
 from agentcompass.components.contracts.progress import Outcome, Progress
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
@@ -23,6 +21,7 @@ from agentcompass.components.execution.parts import Parts, assemble
 from agentcompass.components.execution.plan import resolve
 from agentcompass.components.execution.schedule import Ending
 from agentcompass.components.results.masking import Masker
+from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.paths import namespace, reserve
 from agentcompass.components.results.store import RunStore
 from agentcompass.flows.handover import HandOver

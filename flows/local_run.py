@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import prefect
@@ -15,7 +16,7 @@ from prefect.client.schemas.filters import (
     TaskRunFilterState,
     TaskRunFilterStateType,
 )
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.objects import State, StateType
 from prefect.events.worker import EventsWorker
 
 from agentcompass.components.contracts.progress import Outcome, Progress
@@ -43,7 +44,7 @@ async def carry_out(
         if listen is not None:
             session.listen = listen
         with listening(session), prefect.tags(*tags(request)):
-            state = await evaluate(request, return_state=True)
+            state: State[Any] = await evaluate(request, return_state=True)
         await _until_recorded(state.state_details.flow_run_id)
         if session.outcome is None:
             await state.result()  # raises what stopped the flow before it had attempts

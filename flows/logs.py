@@ -6,17 +6,16 @@ Prefect's and litellm's own console output would break the progress display; it 
 
 import logging
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from logging.handlers import MemoryHandler
 from pathlib import Path
-from typing import TextIO
 
 from agentcompass.components.contracts.run import RuntimeSettings
 from agentcompass.components.results.masking import Masker
 
-LINE = "%(asctime)s.%(msecs)03dZ %(levelname)-7s %(name)s: %(message)s"
+LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
 class RunLog:
@@ -72,25 +71,23 @@ def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
         ours.setLevel(before[2])
 
 
-class _Stderr(logging.StreamHandler[TextIO]):
+class _Stderr(logging.Handler):
     """Looks sys.stderr up at each line: a live display may have replaced it."""
 
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
-
-    @property
-    def stream(self) -> TextIO:
-        return sys.stderr
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr, flush=True)
 
 
 class _Masked(logging.Formatter):
     """One record as text without secrets, tracebacks included. Times in UTC."""
 
     def __init__(self, masker: Masker, layout: str = LINE) -> None:
-        super().__init__(layout, datefmt="%Y-%m-%dT%H:%M:%S")
+        super().__init__(layout)
         self._masker = masker
 
-    converter = time.gmtime
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        when = datetime.fromtimestamp(record.created, UTC)
+        return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def format(self, record: logging.LogRecord) -> str:
         return self._masker.text(super().format(record))

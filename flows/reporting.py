@@ -9,17 +9,18 @@ from uuid import UUID
 
 import prefect
 import prefect.runtime.flow_run
-from agentcompass.components.results.summary import headline_rows
 from prefect.artifacts import (
     acreate_markdown_artifact,
     acreate_progress_artifact,
     acreate_table_artifact,
     aupdate_progress_artifact,
 )
-from prefect.states import Cancelled, Failed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Cancelled, Failed
 
 import agentcompass
 from agentcompass.components.contracts.progress import Outcome
+from agentcompass.components.results.headline import headline_lines
 from agentcompass.flows.live import LiveRun
 
 log = logging.getLogger(__name__)
@@ -50,10 +51,7 @@ async def reporting(run: LiveRun) -> AsyncIterator[None]:
 
 async def publish_results(run: LiveRun) -> None:
     """The score table and the summary on the run's page."""
-    rows = [
-        {"metric": row.name, "value": row.value, "n": row.n, "95 % interval": row.interval}
-        for row in headline_rows(run.metrics)
-    ]
+    rows = [line._asdict() for line in headline_lines(run.metrics)]
     text = await asyncio.to_thread(run.store.folder.summary_md.read_text, encoding="utf-8")
     try:
         await acreate_table_artifact(table=rows, key="score", description="Score")

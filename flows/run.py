@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import prefect
 from prefect.cache_policies import NO_CACHE
-from prefect.states import State
+from prefect.client.schemas.objects import State
 
 from agentcompass.components.contracts.attempt import Checkpoint, Verdict
 from agentcompass.components.contracts.errors import PreflightRefused
@@ -96,7 +96,12 @@ async def aggregate() -> None:
     """From the recorded attempts to the numbers: metrics.json, attempts.parquet, summary.md."""
     run = current()
     run.metrics = await asyncio.to_thread(
-        conclusion.conclude, run.plan, run.dataset, run.samples, run.store
+        conclusion.conclude,
+        run.plan,
+        run.parts.benchmark_parameters,
+        run.dataset,
+        run.samples,
+        run.store,
     )
     await publish_results(run)
 

@@ -8,14 +8,16 @@ from agentcompass.components.contracts.attempt import AttemptKey, Detail
 from agentcompass.components.contracts.protocols import Analyzer, Report
 from agentcompass.components.contracts.trajectory import Step
 from agentcompass.components.registry import registry
+from agentcompass.components.results.names import safe_name
 from agentcompass.components.results.store import RunStore
+from agentcompass.components.results.writing import clean_text, to_json, write_atomic
 
 log = logging.getLogger(__name__)
 
 
 def analyze(store: RunStore) -> None:
     """Write `analysis/<analyzer>.json` for each analyzer, and `analysis/analysis.md`."""
-    sections = ["# Analysis\n"]
+    folder, sections = store.folder.analysis, ["# Analysis\n"]
     for name in registry.listings("analyzers"):
         try:
             report = _run(name, store)
@@ -23,9 +25,11 @@ def analyze(store: RunStore) -> None:
             log.warning("analyzer %s failed: %r", name, error, exc_info=True)
             sections.append(f"## {name}\n\nThis analyzer failed: {error!r}\n")
             continue
-        store.write_analysis(name, report)
+        document = {"schema_version": 1, "analyzer": name, "findings": report.findings}
+        write_atomic(folder / f"{safe_name(name)}.json", to_json(store.masker.value(document)))
         sections.append(f"## {name}\n\n{report.markdown}")
-    store.write_analysis_summary("\n".join(sections))
+    text, _ = clean_text(store.masker.text("\n".join(sections)))
+    write_atomic(folder / "analysis.md", text.encode())
 
 
 def _run(name: str, store: RunStore) -> Report:
@@ -46,5 +50,3 @@ class _Finished:
     def steps(self, key: AttemptKey) -> Sequence[Step]:
         trajectory = self._store.read_trajectory(key)
         return trajectory.steps if trajectory else ()
-
-

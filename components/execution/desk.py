@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentcompass.components.results.store import RunStore
-
 from agentcompass.components.contracts.attempt import (
     Artifact,
     AttemptKey,
@@ -17,6 +15,7 @@ from agentcompass.components.contracts.attempt import (
 )
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.trajectory import Trajectory
+from agentcompass.components.results.store import RunStore
 
 
 class AttemptDesk:
