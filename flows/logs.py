@@ -53,6 +53,7 @@ def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
     before = root.level, root.handlers[:], ours.level, ours.handlers[:]
     levels = logging.getLevelNamesMapping()
     quietest = min(levels[settings.log_level], levels[settings.file_log_level])
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # else a line for each Prefect call
     root.handlers = []
     root.setLevel(max(quietest, logging.INFO))  # libraries' DEBUG is megabytes a minute
     ours.setLevel(quietest)

@@ -41,14 +41,14 @@ async def evaluate(request: RunRequest) -> Outcome | State[Outcome]:
         return final_state(run)
 
 
-@prefect.flow(persist_result=False)
+@prefect.flow(flow_run_name="prepare data", persist_result=False)
 async def prepare_data() -> None:
     """Load the benchmark's data and select the tasks."""
     run = current()
     run.dataset, run.samples = await asyncio.to_thread(prepare.load_samples, run.plan, run.parts)
 
 
-@prefect.flow(persist_result=False)
+@prefect.flow(flow_run_name="preflight", persist_result=False)
 async def preflight() -> None:
     """Find everything that would stop the run, before anything is spent."""
     run = current()
@@ -56,7 +56,7 @@ async def preflight() -> None:
         raise PreflightRefused(problems)
 
 
-@prefect.flow(persist_result=False)
+@prefect.flow(flow_run_name="attempts", persist_result=False)
 async def attempts() -> None:
     """Let the agent try every planned attempt. Ends when all are scored, or the run must stop."""
     run = current()
@@ -77,7 +77,7 @@ async def attempt(name: str, work: Callable[[], Awaitable[Checkpoint]]) -> Check
     return await work()
 
 
-@prefect.flow(persist_result=False)
+@prefect.flow(flow_run_name="scoring", persist_result=False)
 async def scoring() -> None:
     """Judge every checkpoint the moment it exists."""
     run = current()
@@ -91,7 +91,7 @@ async def score(name: str, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
     return await work()
 
 
-@prefect.flow(persist_result=False)
+@prefect.flow(flow_run_name="aggregate", persist_result=False)
 async def aggregate() -> None:
     """From the recorded attempts to the numbers: metrics.json, attempts.parquet, summary.md."""
     run = current()
@@ -106,7 +106,7 @@ async def aggregate() -> None:
     await publish_results(run)
 
 
-@prefect.flow(persist_result=False)
+@prefect.flow(flow_run_name="analyze", persist_result=False)
 async def analyze() -> None:
     """Run the analyzers over the finished attempts."""
     run = current()

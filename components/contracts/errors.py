@@ -50,6 +50,7 @@ class Code(StrEnum):
     HARNESS_TIMEOUT = "harness.timeout"
     HARNESS_STEP_LIMIT = "harness.step_limit"
     HARNESS_COST_LIMIT = "harness.cost_limit"
+    HARNESS_TOKEN_LIMIT = "harness.token_limit"
     HARNESS_FORMAT = "harness.format"
     HARNESS_CRASHED = "harness.crashed"
     SUBMISSION_EMPTY = "submission.empty"
@@ -114,6 +115,7 @@ POLICIES: dict[Code, Policy] = {
     Code.HARNESS_TIMEOUT: _warning(Owner.AGENT, "the agent ran out of time"),
     Code.HARNESS_STEP_LIMIT: _warning(Owner.AGENT, "the agent ran out of steps"),
     Code.HARNESS_COST_LIMIT: _warning(Owner.AGENT, "the agent ran out of money"),
+    Code.HARNESS_TOKEN_LIMIT: _warning(Owner.AGENT, "the agent ran out of tokens"),
     Code.HARNESS_FORMAT: _warning(Owner.AGENT, "the agent's replies kept breaking the format"),
     Code.HARNESS_CRASHED: _warning(Owner.AGENT, "the agent crashed by its own fault"),
     Code.SUBMISSION_EMPTY: _warning(Owner.AGENT, "the agent left nothing to grade"),

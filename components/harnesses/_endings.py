@@ -20,6 +20,7 @@ _STOP_REASONS: dict[Code, str] = {
     Code.MODEL_CONTENT_FILTER: "content_filter",
     Code.HARNESS_STEP_LIMIT: "step_limit",
     Code.HARNESS_COST_LIMIT: "cost_limit",
+    Code.HARNESS_TOKEN_LIMIT: "token_limit",
     Code.HARNESS_FORMAT: "format",
     Code.HARNESS_CRASHED: "crashed",
 }

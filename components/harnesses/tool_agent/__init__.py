@@ -123,7 +123,7 @@ class _Conversation:
         tokens = (self.usage.input_tokens or 0) + (self.usage.output_tokens or 0)
         if 0 < self.parameters.token_limit <= tokens:
             message = f"token limit {self.parameters.token_limit} reached: {tokens} used"
-            return self._end(Code.HARNESS_COST_LIMIT, message, stop_reason="token_limit")
+            return self._end(Code.HARNESS_TOKEN_LIMIT, message)
         cost = self.usage.cost_usd or 0.0
         if 0 < self.parameters.cost_limit <= cost:
             message = f"cost limit ${self.parameters.cost_limit:g} reached: ${cost:.4f} spent"
