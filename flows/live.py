@@ -5,8 +5,8 @@ travels in a context variable, which reaches sub-flows and Prefect tasks run in 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -82,11 +82,12 @@ class LiveRun:
 
     @contextmanager
     def noting_failure(self) -> Iterator[None]:
-        """What ends the attempts early is the run's failure; it rises all the same."""
+        """What ends a sub-flow early is the run's failure and stops the others; it rises."""
         try:
             yield
         except Exception as error:
-            self.failure = error
+            self.failure = self.failure or error
+            self.session.stop.set()
             raise
 
     @property
@@ -123,8 +124,8 @@ def listening(session: Session) -> Iterator[Session]:
         _session.reset(token)
 
 
-@contextmanager
-def live(request: RunRequest) -> Iterator[LiveRun]:
+@asynccontextmanager
+async def live(request: RunRequest) -> AsyncIterator[LiveRun]:
     """Within this block `current()` is this run."""
     run = LiveRun(request, _session.get() or Session())
     token = _run.set(run)
@@ -132,6 +133,7 @@ def live(request: RunRequest) -> Iterator[LiveRun]:
         yield run
     finally:
         _run.reset(token)
+        await run.parts.model.close()
 
 
 def current() -> LiveRun:

@@ -60,7 +60,7 @@ def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
     console = _Stderr()
     console.setLevel(settings.log_level)
     console.setFormatter(_Masked(masker, "%(levelname)s: %(message)s"))
-    ours.handlers = [console]
+    ours.handlers = [*ours.handlers, console]
     log = RunLog(settings.file_log_level)
     log.open()
     try:

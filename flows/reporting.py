@@ -33,6 +33,7 @@ ARTIFACT_SECONDS = 5.0
 @asynccontextmanager
 async def reporting(run: LiveRun) -> AsyncIterator[None]:
     """Publish the run's progress in this block, and its end whatever that is."""
+    log.info("results: %s", run.store.folder.root)
     await asyncio.to_thread(run.store.write_run, _document(run))
     artifact = await _progress_artifact(run)
     publishing = asyncio.create_task(_publish(run, artifact))

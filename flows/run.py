@@ -29,7 +29,7 @@ from agentcompass.flows.signals import stopping_on_signals
 @prefect.flow(flow_run_name=run_name, persist_result=False)
 async def evaluate(request: RunRequest) -> Outcome | State[Outcome]:
     """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
-    with live(request) as run:
+    async with live(request) as run:
         await prepare_data()
         await preflight()
         run.open(HandOver(attempt))
@@ -81,7 +81,7 @@ async def attempt(name: str, work: Callable[[], Awaitable[Checkpoint]]) -> Check
 async def scoring() -> None:
     """Judge every checkpoint the moment it exists."""
     run = current()
-    with stopping_on_signals(run.session.stop):
+    with stopping_on_signals(run.session.stop), run.noting_failure():
         await run.handover.judge_all(score)
 
 

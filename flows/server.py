@@ -121,7 +121,8 @@ def home() -> Path:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
-                return folder
+                if folder.stat().st_uid == os.getuid() or folder == wanted:
+                    return folder  # a temporary folder of somebody else's is no home
         except OSError:
             continue
     raise ServerProblem(f"no folder for Prefect's database: {wanted} and {fallback} are read-only")

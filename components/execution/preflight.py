@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.results.paths import check_results_dir
+
+log = logging.getLogger(__name__)
 
 FREE_DISK_MB = 200
 """Below this a run is not started."""
@@ -37,14 +40,18 @@ def _missing_libraries(parts: Parts) -> list[str]:
 
 
 def _cost_limit(plan: RunPlan, parts: Parts) -> list[str]:
+    """A limit the user set must hold; a harness's default one is told not to."""
     limit = plan.harness.params.get("cost_limit")
-    user_set = "cost_limit" in plan.request.harness.params
-    if not (user_set and limit and parts.harness.needs.model) or parts.model.prices_known:
+    if not (limit and parts.harness.needs.model) or parts.model.prices_known:
         return []
-    return [
+    problem = (
         f"harness-params.cost_limit: {limit} USD cannot be kept, the price of "
-        f"{plan.request.model.id!r} is unknown; give model-params.prices, or leave the limit out"
-    ]
+        f"{plan.request.model.id!r} is unknown; give model-params.prices"
+    )
+    if "cost_limit" in plan.request.harness.params:
+        return [f"{problem}, or leave the limit out"]
+    log.warning("%s", problem)
+    return []
 
 
 def _disk(plan: RunPlan) -> list[str]:

@@ -1,6 +1,7 @@
 """Carry out a unit: its attempts in order, each recorded the moment it ends."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord
@@ -13,6 +14,11 @@ from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.execution.schedule import Unit
 from agentcompass.components.results.store import RunStore
+
+log = logging.getLogger(__name__)
+
+TOLD_UNSCORED = 5
+"""So many unscored attempts are told on the console, the rest in the log file."""
 
 
 async def run_unit(
@@ -36,9 +42,21 @@ async def run_unit(
             ended = record
         finally:
             board.ended(ended)
+        _tell(record, board)
         succeeded = unit.stop_at_success and record.value == 1.0
         if record.failure is not None and POLICIES[record.failure.code].stops_run:
             raise AgentCompassError(record.failure.code, record.failure.message)
+
+
+def _tell(record: AttemptRecord, board: Board) -> None:
+    if record.failure is None:
+        log.debug("%s: scored %s", record.key, record.value)
+        return
+    unscored = board.progress.unscored
+    level = logging.WARNING if unscored <= TOLD_UNSCORED else logging.DEBUG
+    more = "; further ones are told in the run's log only" if unscored == TOLD_UNSCORED else ""
+    failure = record.failure
+    log.log(level, "%s unscored: %s: %s%s", record.key, failure.code, failure.message, more)
 
 
 async def _save(store: RunStore, unit: Unit, planned: int, record: AttemptRecord) -> None:

@@ -1,0 +1,141 @@
+"""The few lines that answer what the score is: the same on the console and in summary.md."""
+
+from typing import NamedTuple
+
+from agentcompass.components.results.metrics_record import Estimate, Metrics
+from agentcompass.components.results.numbers_shown import (
+    count,
+    format_cost,
+    format_interval,
+    format_number,
+    format_seconds,
+)
+
+LOW_COVERAGE = 0.9
+"""Below this share of scored attempts the summary warns."""
+
+
+class Line(NamedTuple):
+    label: str
+    value: str
+
+
+def headline_lines(metrics: Metrics) -> list[Line]:
+    """Score, the other count beside it, coverage, what was left out, cost, tokens, time."""
+    headline, usage = metrics.headline, metrics.usage
+    lines = [
+        Line(headline.name, _value(headline)),
+        Line("counted", f"over {headline.over} attempts: {_counted(headline)}"),
+        Line("95 % interval", _interval(headline)),
+        Line(*_beside(metrics)),
+        Line("coverage", _coverage(metrics)),
+    ]
+    lines += [Line(m.name, _short(_chosen(metrics, m.name))) for m in metrics.metrics[1:]]
+    lines += [Line("left out", reason) for reason in left_out(metrics)]
+    if metrics.timed_out:
+        lines.append(Line("timed out", f"{count(metrics.timed_out, 'attempt')}, still graded"))
+    lines.append(Line("cost", format_cost(usage.cost_usd, metrics.cost_partial)))
+    lines.append(Line("tokens", _tokens(metrics)))
+    lines.append(Line("time", _time(metrics)))
+    return lines
+
+
+def left_out(metrics: Metrics) -> list[str]:
+    """Every reason why a planned attempt has no score, with its count."""
+    coverage = metrics.coverage
+    reasons = [
+        f"{count(item.attempts, 'attempt')}: {item.code} ({item.meaning}; {item.owner})"
+        for item in metrics.failures
+    ]
+    if coverage.missing:
+        names = [
+            f"{entry.task_id} #{index}"
+            for entry in coverage.missing_attempts
+            for index in entry.indexes
+        ]
+        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        reasons.append(f"{count(coverage.missing, 'attempt')} never ended: {shown}")
+    return reasons
+
+
+def is_low(metrics: Metrics) -> bool:
+    fraction = metrics.coverage.fraction
+    return fraction is not None and fraction < LOW_COVERAGE
+
+
+def _value(estimate: Estimate) -> str:
+    return format_number(estimate.value, estimate.note or "no score")
+
+
+def _counted(estimate: Estimate) -> str:
+    return f"{count(estimate.n_tasks, 'task')}, {count(estimate.n_attempts, 'attempt')}"
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.interval95 is None:
+        return estimate.note or "-"
+    error = format_number(estimate.standard_error)
+    return f"{format_interval(estimate.interval95)} ({estimate.interval_method}; s.e. {error})"
+
+
+def _beside(metrics: Metrics) -> tuple[str, str]:
+    """The headline's metric in the other count."""
+    over_planned = metrics.headline.over == "planned"
+    other = metrics.metrics[0].scored if over_planned else metrics.metrics[0].planned
+    label = "over scored" if over_planned else "over planned"
+    return label, _short(other)
+
+
+def _chosen(metrics: Metrics, name: str) -> Estimate:
+    metric = next(metric for metric in metrics.metrics if metric.name == name)
+    return metric.planned if metrics.headline.over == "planned" else metric.scored
+
+
+def _short(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return _value(estimate)
+    return f"{_value(estimate)} ({_counted(estimate)})"
+
+
+def _coverage(metrics: Metrics) -> str:
+    coverage = metrics.coverage
+    needed = coverage.planned_attempts - coverage.skipped
+    text = (
+        f"{format_number(coverage.fraction)} ({format_number(coverage.scored)} of "
+        f"{count(needed, 'attempt')} scored, {count(coverage.planned_tasks, 'task')})"
+    )
+    if coverage.skipped:
+        text += f"; {format_number(coverage.skipped)} more skipped after a success"
+    return text + ("; LOW" if is_low(metrics) else "")
+
+
+def _tokens(metrics: Metrics) -> str:
+    usage = metrics.usage
+    if usage.input_tokens is None and usage.output_tokens is None:
+        known = "unknown"
+    else:
+        known = (
+            f"{format_number(usage.input_tokens, 'unknown')} in "
+            f"({format_number(usage.cached_input_tokens, 'unknown')} cached), "
+            f"{format_number(usage.output_tokens, 'unknown')} out"
+        )
+    partial = f" (partial: {count(usage.uncounted_calls, 'call')} reported none)"
+    return (
+        f"{known} in {count(usage.calls, 'call')}" + partial * metrics.tokens_partial
+        if usage.calls
+        else "no model calls"
+    )
+
+
+def _time(metrics: Metrics) -> str:
+    times = metrics.times
+    wall = (
+        (metrics.ended_at - metrics.started_at).total_seconds()
+        if metrics.started_at and metrics.ended_at
+        else None
+    )
+    return (
+        f"{format_seconds(wall)} from first start to last end; agents worked "
+        f"{format_seconds(times.run_seconds)} in all, {format_seconds(times.waiting_seconds)} of "
+        "waiting for the model apart"
+    )

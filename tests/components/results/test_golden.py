@@ -1,0 +1,69 @@
+"""Stored records of every version stay readable. Golden files are written once, never edited.
+
+When a stored model changes: raise its version, add an upgrade, write a new golden file with
+`python -m tests.components.results.test_golden` from the repository's root, keep the old one.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from agentcompass.components.contracts.attempt import Checkpoint, Detail
+from agentcompass.components.contracts.trajectory import Trajectory
+from agentcompass.components.results.metrics import compute_metrics
+from agentcompass.components.results.metrics_record import Metrics
+from agentcompass.components.results.reading import read_record
+from agentcompass.components.results.upgrades import Kind
+from agentcompass.components.results.writing import to_json
+from tests.components.results.records import (
+    detail,
+    full_checkpoint,
+    full_detail,
+    full_trajectory,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def full_metrics() -> Metrics:
+    details = [full_detail(), detail("a", 1, 0, 1, category="alg"), detail("b", 1, 1, 1)]
+    planned = {d.task_id: d.category for d in details} | {"never": None}
+    return compute_metrics(details, planned, k=3)
+
+
+RECORDS: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
+    "checkpoint-1.json": ("checkpoint", Checkpoint, full_checkpoint),
+    "detail-1.json": ("detail", Detail, full_detail),
+    "metrics-1.json": ("metrics", Metrics, full_metrics),
+    "trajectory-ATIF-v1.8.json": ("trajectory", Trajectory, full_trajectory),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_golden_record_reads_as_what_was_written(name):
+    kind, model, make = RECORDS[name]
+    assert read_record(GOLDEN / name, kind, model) == make()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_current_record_is_written_byte_for_byte_as_ever(name):
+    kind, model, make = RECORDS[name]
+    golden = (GOLDEN / name).read_bytes()
+    assert _written(make()) == golden
+    assert _written(read_record(GOLDEN / name, kind, model)) == golden
+
+
+def test_every_golden_file_is_tested():
+    assert {path.name for path in GOLDEN.glob("*.json")} >= set(RECORDS)
+
+
+def _written(record: BaseModel | None) -> bytes:
+    return to_json(record, omit_none=isinstance(record, Trajectory))
+
+
+if __name__ == "__main__":
+    for name, (_, _, make) in RECORDS.items():
+        if not (GOLDEN / name).exists():
+            (GOLDEN / name).write_bytes(_written(make()))

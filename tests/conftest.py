@@ -1,0 +1,28 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Compiled files are shared with whoever runs after; a test's home is its own.
+os.environ.pop("PREFECT_API_URL", None)
+os.environ.pop("PREFECT_PROFILE", None)
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+
+@pytest.fixture(scope="session")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A Prefect home of this test run, with its own local server once one was started."""
+    from agentcompass.flows import server
+
+    folder = tmp_path_factory.mktemp("prefect")
+    before = os.environ.get("PREFECT_HOME")
+    os.environ["PREFECT_HOME"] = str(folder)
+    try:
+        server.start()
+        yield folder
+    finally:
+        server.stop()
+        os.environ.pop("PREFECT_HOME")
+        if before is not None:
+            os.environ["PREFECT_HOME"] = before

@@ -1,0 +1,79 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agentcompass.flows import server
+
+pytestmark = pytest.mark.xdist_group("prefect")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_one_server_for_two_starts_at_once_and_after_a_kill_a_new_one(home: Path) -> None:
+    program = "from agentcompass.flows import server; print(server.start().pid)"
+    starts = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    first, second = (int(start.communicate(timeout=200)[0]) for start in starts)
+    try:
+        assert first == second
+        running = server.status()
+        assert running is not None
+        assert running.pid == first
+        os.kill(first, signal.SIGKILL)
+        until = time.monotonic() + 10
+        while psutil.pid_exists(first) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert server.status() is None
+        assert server.start().pid != first
+    finally:
+        assert server.stop()
+    assert server.status() is None
+    assert not server.stop()
+
+
+def test_a_stale_state_file_is_not_believed(home: Path) -> None:
+    state = {
+        "url": "http://127.0.0.1:1/api",
+        "ui_url": "http://127.0.0.1:1",
+        "pid": os.getpid(),  # alive, but not the server: it started at another time
+        "process_started": 0.0,
+        "started_at": "",
+        "home": str(home),
+    }
+    (home / "agentcompass-server.json").write_text(json.dumps(state))
+    assert server.status() is None
+    (home / "agentcompass-server.json").write_text("{ torn")
+    assert server.status() is None
+
+
+def test_the_users_choice_comes_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert server.chosen_url() is None
+    (home / "profiles.toml").write_text(
+        'active = "work"\n[profiles.work]\nPREFECT_API_URL = "http://prefect.example/api"\n'
+    )
+    assert server.chosen_url() == "http://prefect.example/api"
+    monkeypatch.setenv("PREFECT_API_URL", "http://other.example/api")
+    assert server.chosen_url() == "http://other.example/api"
+
+
+def test_a_home_that_cannot_be_written_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("PREFECT_HOME", str(blocked / "home"))
+    assert server.home() != blocked / "home"
+    assert server.home().is_dir()
