@@ -42,6 +42,8 @@ def connect(note: Callable[[str], None]) -> None:
         note(f"the Prefect API at {chosen} does not answer; using the local server instead")
         chosen = None
     if chosen is None:
+        if server.status() is None:
+            note("starting the local Prefect server, once; it stays for later runs …")
         state = server.start()
         os.environ["PREFECT_HOME"] = state.home
         os.environ["PREFECT_API_URL"] = state.url

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import ModelSpec, SecretReference
@@ -20,6 +20,8 @@ REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 HELD_KEY = "AGENTCOMPASS_MODEL_API_KEY"
 HELD_URL = "AGENTCOMPASS_MODEL_URL_CREDENTIALS"
 HELD_HEADER = "AGENTCOMPASS_MODEL_HEADER_"
+HELD_QUERY = "AGENTCOMPASS_MODEL_QUERY_"
+_KEY_LIKE = re.compile(r"(?i)key|token|secret|sig|passw|auth|cred")
 
 _held: ContextVar[Mapping[str, str]] = ContextVar(
     "agentcompass_secrets", default=MappingProxyType({})
@@ -41,8 +43,8 @@ def hide(
 ) -> tuple[ModelSpec, dict[str, str]]:
     """Split what a user typed about a model into a spec without secrets and the secrets to hold.
 
-    The key, credentials in the URL and every header's value are taken out; what is already a
-    reference stays one.
+    The key, credentials in the URL, key-like values of its query and every header's value are
+    taken out; what is already a reference stays one.
     """
     held: dict[str, str] = {}
     reference = None
@@ -55,6 +57,7 @@ def hide(
     if at and not REFERENCE.fullmatch(credentials):
         held[HELD_URL] = credentials
         base_url = base_url.replace(f"{credentials}@", f"${{{HELD_URL}}}@", 1)
+    base_url = _hide_query(base_url, held)
     headers = params.get("headers")
     if isinstance(headers, Mapping):
         shown = {}
@@ -69,6 +72,17 @@ def hide(
         id=model, base_url=base_url, api_key=reference, api_protocol=protocol, params=params
     )
     return spec, held
+
+
+def _hide_query(base_url: str, held: dict[str, str]) -> str:
+    """The address with the values of key-like query parameters replaced by references."""
+    for name, value in parse_qsl(urlsplit(base_url).query):
+        if _KEY_LIKE.search(name) and not REFERENCE.search(value):
+            variable = HELD_QUERY + re.sub(r"\W", "_", name).upper()
+            for written in (value, quote(value, safe=""), quote_plus(value)):
+                base_url = base_url.replace(f"{name}={written}", f"{name}=${{{variable}}}")
+            held[variable] = quote(value, safe="")
+    return base_url
 
 
 def expand(text: str, field: str, seen: list[str]) -> str:

@@ -1,5 +1,6 @@
 """Turn what a user wrote into a parameter model, or into one line that says what is wrong."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -9,13 +10,17 @@ from pydantic_core import ErrorDetails
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.contracts.errors import RequestError
 
+_MEMBERS = frozenset({"bool", "constrained-str", "dict", "float", "int", "none", "str", "tuple"})
+"""Names of union members stand in pydantic's locations; a user never wrote them."""
+
 M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], values: Mapping[str, Any], field: str) -> M:
     """An instance of `model`; RequestError names `field.path`, the problem and the way out."""
     try:
-        return model.model_validate(values)
+        # As JSON and strictly: `true` is no number and "3" no integer, lists may become tuples.
+        return model.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         first = _explain(model, problems[0], field)
@@ -40,9 +45,8 @@ def _explain(model: type[BaseModel], problem: ErrorDetails, field: str) -> Reque
 
 
 def _path(field: str, location: tuple[int | str, ...]) -> str:
-    # Names of union members stand in pydantic's locations; a user never wrote them.
-    parts = [str(p) for p in location if isinstance(p, int) or p.isidentifier()]
-    return ".".join([field, *parts])
+    parts = [str(p) for p in location if isinstance(p, int) or p not in _MEMBERS]
+    return ".".join([field, *(p for p in parts if "[" not in p)])
 
 
 def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:

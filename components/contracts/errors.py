@@ -54,6 +54,7 @@ class Code(StrEnum):
     HARNESS_FORMAT = "harness.format"
     HARNESS_CRASHED = "harness.crashed"
     SUBMISSION_EMPTY = "submission.empty"
+    ARTIFACT_FAILED = "artifact.failed"
     ARTIFACT_LIMIT = "artifact.limit"
     ARTIFACT_TIMEOUT = "artifact.timeout"
     GRADER_TIMEOUT = "grader.timeout"
@@ -119,6 +120,7 @@ POLICIES: dict[Code, Policy] = {
     Code.HARNESS_FORMAT: _warning(Owner.AGENT, "the agent's replies kept breaking the format"),
     Code.HARNESS_CRASHED: _warning(Owner.AGENT, "the agent crashed by its own fault"),
     Code.SUBMISSION_EMPTY: _warning(Owner.AGENT, "the agent left nothing to grade"),
+    Code.ARTIFACT_FAILED: _fatal(Owner.ENVIRONMENT, "capturing the outputs failed"),
     Code.ARTIFACT_LIMIT: _warning(Owner.AGENT, "an artifact over the limit was left out"),
     Code.ARTIFACT_TIMEOUT: _fatal(Owner.ENVIRONMENT, "capturing the outputs took too long"),
     Code.GRADER_TIMEOUT: _fatal(Owner.GRADER, "the grader outlasted its deadline"),

@@ -73,8 +73,10 @@ async def _model(plan: RunPlan, parts: Parts) -> list[str]:
         return []
     try:
         await parts.model.check()
-    except (AgentCompassError, RequestError) as error:
-        return [f"model {plan.request.model.id}: {error}"]
+    except AgentCompassError as error:
+        return [f"{error.policy.meaning}: {error}"]
+    except RequestError as error:
+        return [str(error)]
     return []
 
 

@@ -44,8 +44,9 @@ async def run_unit(
             board.ended(ended)
         _tell(record, board)
         succeeded = unit.stop_at_success and record.value == 1.0
-        if record.failure is not None and POLICIES[record.failure.code].stops_run:
-            raise AgentCompassError(record.failure.code, record.failure.message)
+        if record.failure is not None and (policy := POLICIES[record.failure.code]).stops_run:
+            message = f"{policy.meaning}: {record.failure.message}"
+            raise AgentCompassError(record.failure.code, message)
 
 
 def _tell(record: AttemptRecord, board: Board) -> None:

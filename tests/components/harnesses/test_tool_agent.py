@@ -259,7 +259,7 @@ def test_each_limit_ends_the_attempt_with_its_own_reason(tmp_path: Path) -> None
     work = reply("", call("shell", command="true"))
     for parameters, requests, reason, code in (
         ({"step_limit": 3}, 3, "step_limit", Code.HARNESS_STEP_LIMIT),
-        ({"token_limit": 30}, 2, "token_limit", Code.HARNESS_COST_LIMIT),
+        ({"token_limit": 30}, 2, "token_limit", Code.HARNESS_TOKEN_LIMIT),
         ({"cost_limit": 0.6}, 3, "cost_limit", Code.HARNESS_COST_LIMIT),
     ):
         submission, log, model, _ = attempt(tmp_path, *[work] * 9, **parameters)

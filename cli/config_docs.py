@@ -1,0 +1,40 @@
+"""`agentcompass config docs`: every parameter of a component, from the component's own model."""
+
+import json
+
+import click
+
+from agentcompass.cli.families import FAMILY, family_of
+from agentcompass.cli.streams import put
+
+
+@click.command("docs")
+@click.argument("family", metavar=FAMILY)
+@click.argument("component_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def config_docs(family: str, component_id: str, as_json: bool) -> int:
+    """Explain every parameter of a component: type, default, meaning."""
+    from dataclasses import asdict
+
+    from agentcompass.cli.rendering.parameters import parameter_lines
+    from agentcompass.components.configuration.parameter_docs import parameter_docs
+    from agentcompass.components.registry import registry
+
+    listing = registry.find(family_of(family), component_id)
+    component = registry.load(family_of(family), component_id)
+    docs = parameter_docs(component.parameters)
+    if as_json:
+        document = {
+            "id": listing.id,
+            "version": component.version,
+            "origin": listing.origin,
+            "summary": listing.summary,
+            "parameters": [asdict(doc) for doc in docs],
+        }
+        put(json.dumps(document, ensure_ascii=False, indent=2))
+        return 0
+    put(f"{listing.id} (version {component.version}, {listing.origin}): {listing.summary}")
+    put("")
+    for line in parameter_lines(docs):
+        put(line)
+    return 0

@@ -1,0 +1,57 @@
+"""Everything about a request that can be told before Prefect is loaded or anything is written."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.run import RunPlan, RunRequest
+from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.execution.parts import Parts, assemble
+from agentcompass.components.execution.plan import resolve
+from agentcompass.components.execution.prepare import load_samples
+from agentcompass.components.results.paths import (
+    check_results_dir,
+    check_run_id,
+    check_run_name,
+    namespace,
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A request that can be done as written."""
+
+    plan: RunPlan
+    parts: Parts
+    dataset: Dataset
+    samples: tuple[Sample, ...]
+    folder: Path
+    """The namespace the run's folder will stand in."""
+
+
+def check(request: RunRequest) -> Checked:
+    """Resolve, create the components, select the tasks, look at the results folder.
+
+    RequestError for whatever the user has to change. Nothing is written to the results.
+    """
+    plan = resolve(request)
+    folder = _place(request)
+    parts = assemble(plan)
+    dataset, samples = load_samples(plan, parts)
+    return Checked(plan, parts, dataset, samples, folder)
+
+
+def _place(request: RunRequest) -> Path:
+    runtime = request.runtime
+    results = Path(runtime.results_dir).expanduser().absolute()
+    check_run_name(runtime.run_name)
+    check_run_id(runtime.run_id)
+    folder = namespace(
+        results, runtime.run_name, request.model.id, request.benchmark.id, request.harness.id
+    )
+    check_results_dir(folder)
+    if runtime.run_id and (folder / runtime.run_id).exists():
+        raise RequestError(
+            "run-id", f"{runtime.run_id!r} exists already in {folder}", "choose another"
+        )
+    return folder

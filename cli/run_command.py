@@ -1,0 +1,81 @@
+"""click's command and option, with sections in the help and nothing swallowed in silence."""
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from agentcompass.components.contracts.errors import RequestError
+
+ORDER = "the order is BENCHMARK HARNESS MODEL"
+LAST_SECTION = "How to answer"
+ARGUMENTS = [
+    ("BENCHMARK", "What to solve and how it is judged (agentcompass list benchmark)."),
+    ("HARNESS", "The agent (agentcompass list harness)."),
+    (
+        "MODEL",
+        "The model's name at the endpoint, or a built-in one that answers from a file: "
+        'scripted, replay. In a shell: "$MODEL_NAME".',
+    ),
+]
+
+
+class RunOption(click.Option):
+    def __init__(self, *args: Any, section: str, shown_default: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+        self.shown_default = shown_default
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        if record is None or not self.shown_default:
+            return record
+        return record[0], f"{record[1]}  [default: {self.shown_default}]"
+
+
+class RunCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            self._refuse_swallowed(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+        return super().parse_args(ctx, args)
+
+    def _refuse_swallowed(self, ctx: click.Context, args: list[str]) -> None:
+        """What click would accept and a user did not mean."""
+        values, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, count in Counter(order).items():
+            if count > 1 and isinstance(parameter, click.Option):
+                raise RequestError(_bare(parameter), f"given {count} times", "give it once")
+        names = {name for p in self.get_params(ctx) for name in p.opts}
+        for parameter in self.get_params(ctx):
+            value = values.get(parameter.name or "")
+            if isinstance(parameter, click.Option) and value in names:
+                raise RequestError(
+                    _bare(parameter), f"a value is missing: {value!r} is the next option"
+                )
+        if rest:
+            shown = "" if "model_api_key" in values else f", the first is {str(rest[0])[:40]!r}"
+            raise RequestError(
+                "command line",
+                f"{len(rest)} argument{'s' * (len(rest) > 1)} too many{shown}",
+                f"{ORDER}; put quotes around values with blanks or braces",
+            )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Arguments"):
+            formatter.write_dl(ARGUMENTS)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                section = getattr(option, "section", LAST_SECTION)
+                sections.setdefault(section, []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+
+def _bare(option: click.Option) -> str:
+    return option.opts[-1].lstrip("-")

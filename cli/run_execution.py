@@ -1,0 +1,68 @@
+"""Carry out a checked request, show how it goes, and print what came out."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentcompass.cli.rendering.progress import showing
+from agentcompass.cli.rendering.results import result_lines
+from agentcompass.cli.streams import complain, put
+from agentcompass.components.contracts.errors import PreflightRefused
+from agentcompass.components.contracts.progress import Outcome
+from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.results.metrics_record import Metrics
+from agentcompass.components.results.reading import read_record
+
+QUIET_LEVELS = ("WARNING", "ERROR", "CRITICAL")
+
+
+def execute(request: RunRequest, secrets: Mapping[str, str], *, as_json: bool) -> int:
+    """The exit code of the run's outcome. stdout holds the result and nothing else."""
+    outcome = _run(request, secrets)
+    # None if the run ended before there were any numbers
+    metrics = read_record(Path(outcome.run_dir) / "metrics.json", "metrics", Metrics)
+    if as_json:
+        put(json.dumps(_document(outcome, metrics), ensure_ascii=False, allow_nan=False))
+    else:
+        if metrics is not None:
+            for line in result_lines(metrics):
+                put(line)
+        put(outcome.run_dir)
+    if outcome.problem:
+        complain(f"agentcompass: {outcome.state}: {outcome.problem}")
+    elif outcome.state == "interrupted":
+        complain("agentcompass: interrupted; what was finished is kept")
+    return outcome.exit_code
+
+
+def _run(request: RunRequest, secrets: Mapping[str, str]) -> Outcome:
+    # Prefect: only once nothing is in its way.
+    from agentcompass.flows.local import run_locally
+    from agentcompass.flows.server import ServerProblem
+
+    runtime = request.runtime
+    with (
+        showing(runtime.progress, runtime.log_level in QUIET_LEVELS) as (listen, note),
+        # Libraries that print must neither break the last line nor the JSON document.
+        contextlib.redirect_stdout(sys.stderr),
+    ):
+        try:
+            return run_locally(request, secrets, listen, note)
+        except ServerProblem as problem:
+            raise PreflightRefused((str(problem),)) from problem
+
+
+def _document(outcome: Outcome, metrics: Metrics | None) -> dict[str, Any]:
+    return {
+        "outcome": outcome.state,
+        "exit_code": outcome.exit_code,
+        "run_dir": outcome.run_dir,
+        "planned": outcome.planned,
+        "scored": outcome.scored,
+        "skipped": outcome.skipped,
+        "problem": outcome.problem,
+        "metrics": metrics.model_dump(mode="json") if metrics else None,
+    }

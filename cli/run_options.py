@@ -1,0 +1,203 @@
+"""The options of `agentcompass run`, section by section as on the page that describes them.
+
+No option has a default here: what is not given falls through to the settings' own defaults, which
+the help repeats (a test compares the two).
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from agentcompass.cli.run_command import LAST_SECTION, RunOption
+from agentcompass.cli.values import JsonObject, Protocols, TextValue, WholeNumber, Word
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def _option(name: str, section: str, **settings: Any) -> Callable[[C], C]:
+    return click.option(name, cls=RunOption, section=section, **settings)
+
+
+_COMPONENTS = "Component selection and parameters"
+_EXECUTION = "Execution controls"
+_ATTEMPTS = "Repeated attempts"
+_OUTPUT = "Output"
+_PROCESS = "Process settings"
+
+OPTIONS = (
+    _option(
+        "--benchmark-params",
+        _COMPONENTS,
+        type=JsonObject(),
+        shown_default="the benchmark's own",
+        help="Parameters of the benchmark (agentcompass config docs benchmark ID).",
+    ),
+    _option(
+        "--harness-params",
+        _COMPONENTS,
+        type=JsonObject(),
+        shown_default="the harness's own",
+        help="Parameters of the harness (agentcompass config docs harness ID).",
+    ),
+    _option(
+        "--model-base-url",
+        _COMPONENTS,
+        metavar="URL",
+        type=TextValue(),
+        shown_default='""',
+        help="Base URL of the model API.",
+    ),
+    _option(
+        "--model-api-key",
+        _COMPONENTS,
+        metavar="KEY",
+        type=TextValue(),
+        shown_default='""',
+        help="Credential for the model API, or '${NAME}' to read it from the environment. "
+        "Never stored or shown.",
+    ),
+    _option(
+        "--model-api-protocol",
+        _COMPONENTS,
+        type=Protocols(),
+        shown_default="chosen by harness and endpoint",
+        help="Model API protocol, or a JSON list in order of preference "
+        "(agentcompass list model-protocol).",
+    ),
+    _option(
+        "--model-params",
+        _COMPONENTS,
+        type=JsonObject(),
+        shown_default="{}",
+        help="Sampling and other fields for the model API "
+        "(agentcompass config docs model-protocol ID).",
+    ),
+    _option(
+        "--env",
+        _COMPONENTS,
+        metavar="ID",
+        type=TextValue(empty=False),
+        shown_default="host_process",
+        help="Where task commands execute (agentcompass list env).",
+    ),
+    _option(
+        "--env-params",
+        _COMPONENTS,
+        type=JsonObject(),
+        shown_default="the environment's own",
+        help="Parameters of the environment (agentcompass config docs env ID).",
+    ),
+    _option(
+        "--execution-params",
+        _EXECUTION,
+        type=JsonObject(),
+        shown_default="{}",
+        help="Deadlines and limits of an attempt, merged deeply; dedicated options win.",
+    ),
+    _option(
+        "--task-concurrency",
+        _EXECUTION,
+        type=WholeNumber(least=1),
+        shown_default="32",
+        help="Attempts running at once.",
+    ),
+    _option(
+        "--k",
+        _ATTEMPTS,
+        type=WholeNumber(least=1),
+        shown_default="1",
+        help="Independent attempts per task.",
+    ),
+    _option(
+        "--attempt-strategy",
+        _ATTEMPTS,
+        type=Word("avg", "pass"),
+        shown_default="avg",
+        help="avg: all k attempts run; pass: in order, stop at the first success (binary "
+        "primaries only).",
+    ),
+    _option(
+        "--run-name",
+        _OUTPUT,
+        metavar="NAME",
+        type=TextValue(),
+        shown_default='""',
+        help="Folder between the results root and the model/benchmark/harness folder.",
+    ),
+    _option(
+        "--run-id",
+        _OUTPUT,
+        metavar="ID",
+        type=TextValue(),
+        shown_default="the start time, YYYYMMDD_HHMMSS",
+        help="Name of the run's folder.",
+    ),
+    _option(
+        "--results-dir",
+        _PROCESS,
+        metavar="PATH",
+        type=TextValue(empty=False),
+        shown_default="results",
+        help="Root folder of run outputs.",
+    ),
+    _option(
+        "--data-dir",
+        _PROCESS,
+        metavar="PATH",
+        type=TextValue(empty=False),
+        shown_default="data",
+        help="Root folder of downloaded data sets and caches.",
+    ),
+    _option(
+        "--timeout-seconds",
+        _PROCESS,
+        type=WholeNumber(least=0),
+        shown_default="360000",
+        help="Limit for the whole evaluation after preflight; 0: none.",
+    ),
+    _option(
+        "--progress",
+        _PROCESS,
+        type=Word("auto", "plain", "none"),
+        shown_default="auto",
+        help="Progress on stderr: a live display on a terminal, plain lines, or nothing.",
+    ),
+    _option(
+        "--log-level",
+        _PROCESS,
+        metavar="LEVEL",
+        type=Word(*LEVELS),
+        shown_default="INFO",
+        help="Console logging: DEBUG, INFO, WARNING, ERROR or CRITICAL.",
+    ),
+    _option(
+        "--file-log-level",
+        _PROCESS,
+        metavar="LEVEL",
+        type=Word(*LEVELS),
+        shown_default="DEBUG",
+        help="Logging into the run's log file.",
+    ),
+    _option(
+        "--dry-run",
+        LAST_SECTION,
+        is_flag=True,
+        help="Resolve, check and print the plan; run no task, write no result.",
+    ),
+    _option(
+        "--json",
+        LAST_SECTION,
+        is_flag=True,
+        help="Print one JSON document on stdout and nothing else there.",
+    ),
+)
+
+
+def with_options(command: C) -> C:
+    """The command with all options, in their order."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command

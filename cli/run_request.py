@@ -1,0 +1,104 @@
+"""From the options of `run` to a request, and the secrets it must not hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentcompass.components.configuration.merging import deep_merge
+from agentcompass.components.configuration.secrets import hide
+from agentcompass.components.configuration.validation import validate
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.run import (
+    Choice,
+    ExecutionSettings,
+    RunRequest,
+    RuntimeSettings,
+)
+
+DEFAULT_ENVIRONMENT = "host_process"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What was typed; None: not given."""
+
+    benchmark: str
+    harness: str
+    model: str
+    benchmark_params: dict[str, Any] | None = None
+    harness_params: dict[str, Any] | None = None
+    model_base_url: str | None = None
+    model_api_key: str | None = None
+    model_api_protocol: tuple[str, ...] | None = None
+    model_params: dict[str, Any] | None = None
+    env: str | None = None
+    env_params: dict[str, Any] | None = None
+    execution_params: dict[str, Any] | None = None
+    task_concurrency: int | None = None
+    k: int | None = None
+    attempt_strategy: str | None = None
+    run_name: str | None = None
+    run_id: str | None = None
+    results_dir: str | None = None
+    data_dir: str | None = None
+    timeout_seconds: int | None = None
+    progress: str | None = None
+    log_level: str | None = None
+    file_log_level: str | None = None
+    dry_run: bool = False
+    json: bool = False
+
+
+def build_request(options: RunOptions) -> tuple[RunRequest, dict[str, str]]:
+    """The request, and the secrets to hold while it runs. RequestError names the option."""
+    key, params = options.model_api_key or "", options.model_params or {}
+    _check_key(key)
+    _check_headers(params)
+    model, secrets = hide(
+        options.model, options.model_base_url or "", key, options.model_api_protocol or (), params
+    )
+    request = RunRequest(
+        benchmark=Choice(id=options.benchmark, params=options.benchmark_params or {}),
+        harness=Choice(id=options.harness, params=options.harness_params or {}),
+        model=model,
+        environment=Choice(id=options.env or DEFAULT_ENVIRONMENT, params=options.env_params or {}),
+        execution=_execution(options),
+        runtime=_runtime(options),
+    )
+    return request, secrets
+
+
+def _execution(options: RunOptions) -> ExecutionSettings:
+    field, params = "execution-params", options.execution_params or {}
+    validate(ExecutionSettings, params, field)  # what it says is judged before options cover it
+    attempts = _given(k=options.k, strategy=options.attempt_strategy)
+    dedicated = _given(task_concurrency=options.task_concurrency, attempts=attempts or None)
+    return validate(ExecutionSettings, deep_merge(params, dedicated), field)
+
+
+def _runtime(options: RunOptions) -> RuntimeSettings:
+    names = RuntimeSettings.model_fields
+    given = _given(**{name: getattr(options, name) for name in names})
+    return validate(RuntimeSettings, given, "run")
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _check_key(key: str) -> None:
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise RequestError("model-api-key", "holds characters that no key has (blanks, accents)")
+
+
+def _check_headers(params: Mapping[str, Any]) -> None:
+    """Judged here, without showing them: values of headers are secrets."""
+    headers = params.get("headers")
+    if headers is None:
+        return
+    field = "model-params.headers"
+    if not isinstance(headers, Mapping):
+        raise RequestError(field, "is not an object", 'write it as {"name": "value"}')
+    for name, value in headers.items():
+        if not isinstance(value, str):
+            raise RequestError(f"{field}.{name}", "is not a string", "put it in double quotes")

@@ -1,0 +1,65 @@
+"""`agentcompass server`: the local Prefect server that the first run starts and all share."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from agentcompass.cli.failed import CommandFailed
+from agentcompass.cli.streams import put
+
+
+@click.group("server")
+def server() -> None:
+    """Start, stop or look for the local Prefect server.
+
+    The first `run` starts it by itself and it stays: later runs and the UI share it.
+    """
+
+
+@server.command("start")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def start(as_json: bool) -> int:
+    """Start the server, unless it runs."""
+    from agentcompass.flows import server as local_server
+
+    try:
+        state = local_server.start()
+    except local_server.ServerProblem as problem:
+        raise CommandFailed(str(problem)) from None
+    put(_document(state) if as_json else _sentence(state))
+    return 0
+
+
+@server.command("stop")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def stop(as_json: bool) -> int:
+    """Stop the server. Runs under way lose it."""
+    from agentcompass.flows import server as local_server
+
+    stopped = local_server.stop()
+    put(json.dumps({"stopped": stopped}) if as_json else "stopped" if stopped else "not running")
+    return 0
+
+
+@server.command("status")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(as_json: bool) -> int:
+    """Say whether the server runs and where; exit code 1 if it does not."""
+    from agentcompass.flows import server as local_server
+
+    state = local_server.status()
+    if as_json:
+        put(_document(state))
+    else:
+        put(_sentence(state) if state else "not running")
+    return 0 if state else 1
+
+
+def _sentence(state: Any) -> str:
+    return f"running: {state.ui_url} (pid {state.pid}, since {state.started_at}, in {state.home})"
+
+
+def _document(state: Any) -> str:
+    return json.dumps({"running": state is not None, **(asdict(state) if state else {})})

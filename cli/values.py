@@ -1,0 +1,118 @@
+"""The kinds of values the options of `run` take; a wrong one is refused naming its option."""
+
+import re
+from typing import Any
+
+import click
+
+from agentcompass.components.configuration.json_value import read_json, read_object
+from agentcompass.components.configuration.spelling import nearest
+from agentcompass.components.contracts.errors import RequestError
+
+LARGEST = 10**9
+
+
+class TextValue(click.ParamType):  # type: ignore[type-arg]
+    """Text that a file can hold; with `empty=False` not blank (an unset "$VARIABLE")."""
+
+    name = "text"
+
+    def __init__(self, *, empty: bool = True) -> None:
+        self.empty = empty
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not self.empty and not text.strip():
+            raise RequestError(
+                _field(param), "is empty", "if it comes from a variable, that one is not set"
+            )
+        if not text.isprintable() or text != text.strip():
+            # surrogates of bytes that are not UTF-8 are not printable either
+            raise RequestError(
+                _field(param), "holds a line break, an outer blank or another invisible character"
+            )
+        return text
+
+
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]
+    """Digits, as people write them: no 2.5, 1e3 or 1_000."""
+
+    name = "int"
+
+    def __init__(self, *, least: int) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        if not re.fullmatch(r"[+-]?[0-9]{1,30}", text, re.ASCII):
+            raise RequestError(_field(param), f"{text!r} is not a whole number", self._hint())
+        number = int(text)
+        if number < self.least:
+            raise RequestError(_field(param), f"{text} is too small", self._hint())
+        if number > LARGEST:
+            raise RequestError(_field(param), f"{text} is too large", f"at most {LARGEST}")
+        return number
+
+    def _hint(self) -> str:
+        return f"it is {self.least} or more"
+
+
+class Word(click.ParamType):  # type: ignore[type-arg]
+    """One of a few words, in upper or lower case."""
+
+    name = "word"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "[" + "|".join(self.words) + "]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        for word in self.words:
+            if str(value).lower() == word.lower():
+                return word
+        raise RequestError(
+            _field(param),
+            f"{value!r} is none of {', '.join(self.words)}",
+            nearest(value, self.words),
+        )
+
+
+class JsonObject(click.ParamType):  # type: ignore[type-arg]
+    """A JSON object, or `@file.json` / `@file.yaml`."""
+
+    name = "json"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, Any]:
+        return read_object(value, _field(param))
+
+
+class Protocols(click.ParamType):  # type: ignore[type-arg]
+    """A protocol's name, or a JSON list of names in order of preference."""
+
+    name = "protocol"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        field = _field(param)
+        names = read_json(value, field) if value.lstrip().startswith("[") else [value]
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise RequestError(
+                field,
+                "is empty" if not str(value).strip() else f"{value[:60]!r} does not name protocols",
+                'write a name or a JSON list of names, ["openai-chat"]',
+            )
+        if len(set(names)) < len(names):
+            raise RequestError(field, f"{value[:60]!r} names a protocol twice", "keep one")
+        return tuple(names)
+
+
+def _field(param: click.Parameter | None) -> str:
+    """The option without its dashes, or the argument as the usage spells it."""
+    if isinstance(param, click.Argument):
+        return param.human_readable_name
+    return param.opts[-1].lstrip("-") if param is not None else "value"

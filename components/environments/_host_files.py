@@ -1,0 +1,244 @@
+"""File work in a host workspace: plain blocking functions, to be run in a thread.
+
+Each looks at `stop` between blocks: a sandbox that closes does not wait for a transfer.
+"""
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+from agentcompass.components.contracts.sandbox import Capture, CapturedFile, CaptureLimits
+
+_BLOCK = 1024 * 1024
+_NAMED_AT_MOST = 200
+"""Names in `left_out`; beyond them only their number."""
+_LISTED_AT_MOST = 200_000
+"""Directory entries looked at in one capture."""
+_DEPTH_AT_MOST = 200
+_QUIETLY = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a FIFO cannot hold us up
+
+
+def read_file(path: str, max_bytes: int | None, stop: Event) -> bytes:
+    descriptor = os.open(path, _QUIETLY)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(errno.EACCES, "not a regular file", path)
+        content = _read(descriptor, None if max_bytes is None else max_bytes + 1, stop)
+    finally:
+        os.close(descriptor)
+    if max_bytes is not None and len(content) > max_bytes:
+        raise ValueError(f"{path} is larger than {max_bytes} bytes")
+    return content
+
+
+def write_file(path: str, content: bytes, mode: int, stop: Event) -> None:
+    """Written beside and renamed: whole or not at all, and a link there is replaced."""
+    target = Path(path)
+    if target.is_dir() and not target.is_symlink():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, beside = tempfile.mkstemp(prefix=".agentcompass-", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            view = memoryview(content)
+            for start in range(0, len(view), _BLOCK):
+                _check(stop)
+                file.write(view[start : start + _BLOCK])
+            os.fchmod(file.fileno(), mode)
+        Path(beside).replace(target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def capture(workdir: str, path: str, limits: CaptureLimits, stop: Event) -> Capture:
+    """See Environment.capture. Names that are not UTF-8 are left out: no record could hold them.
+
+    Raises FileNotFoundError or NotADirectoryError for `path` itself.
+    """
+    place, steps = _starting_point(workdir, Path(path))
+    try:
+        root = _open_directory(os.open(place, _QUIETLY | os.O_DIRECTORY), steps)
+    except _LinkError as link:
+        return Capture((), (f"{_shown(str(link))}: a link, not followed",))
+    taken = _Taken(limits)
+    try:
+        for names, entry in _entries(root, taken, stop):
+            _take(root, names, entry, taken, stop)
+    finally:
+        os.close(root)
+    return Capture(tuple(taken.files), taken.left_out())
+
+
+def _starting_point(workdir: str, path: Path) -> tuple[Path, tuple[str, ...]]:
+    """A directory to trust, and the steps from it that must not be links."""
+    inside = Path(workdir, path)
+    if inside.is_relative_to(workdir):
+        return Path(workdir), inside.relative_to(workdir).parts
+    # Elsewhere the caller chose the place on this machine; only its last part must be no link.
+    return Path(os.path.realpath(path.parent)), (path.name,) if path.name else ()
+
+
+class _LinkError(Exception):
+    """A link stands on the way to a directory."""
+
+
+class _Taken:
+    """What a capture holds so far."""
+
+    def __init__(self, limits: CaptureLimits) -> None:
+        self.limits = limits
+        self.files: list[CapturedFile] = []
+        self.bytes_left = limits.max_bytes
+        self._reasons: list[str] = []
+        self._more = 0
+
+    def leave_out(self, names: tuple[str, ...], reason: str) -> None:
+        if len(self._reasons) < _NAMED_AT_MOST:
+            self._reasons.append(f"{_shown('/'.join(names) or '.')}: {reason}")
+        else:
+            self._more += 1
+
+    def left_out(self) -> tuple[str, ...]:
+        more = [f"and {self._more} more: not named"] if self._more else []
+        return (*self._reasons, *more)
+
+
+def _entries(
+    root: int, taken: _Taken, stop: Event
+) -> Iterator[tuple[tuple[str, ...], "os.DirEntry[str]"]]:
+    """Everything under a directory but directories: by name, files before what is deeper."""
+    waiting: list[tuple[str, ...]] = [()]
+    listed = 0
+    while waiting:
+        folder = waiting.pop()
+        try:
+            # From the top each time: two descriptors however deep, and no link on the way.
+            descriptor = _open_directory(os.dup(root), folder)
+        except (OSError, _LinkError) as error:
+            taken.leave_out(folder, f"cannot be opened ({_reason(error)})")
+            continue
+        try:
+            with os.scandir(descriptor) as scan:
+                entries = []
+                for entry in scan:
+                    _check(stop)
+                    listed += 1
+                    if listed > _LISTED_AT_MOST:
+                        taken.leave_out(folder, f"over {_LISTED_AT_MOST} entries, not all seen")
+                        waiting.clear()
+                        break
+                    entries.append(entry)
+            deeper = []
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                names = (*folder, entry.name)
+                if not entry.is_dir(follow_symlinks=False):
+                    yield names, entry
+                elif len(names) > _DEPTH_AT_MOST:
+                    taken.leave_out(names, f"over {_DEPTH_AT_MOST} directories deep")
+                elif listed <= _LISTED_AT_MOST:
+                    deeper.append(names)
+            waiting += reversed(deeper)
+        finally:
+            os.close(descriptor)
+
+
+def _take(
+    root: int, names: tuple[str, ...], entry: "os.DirEntry[str]", taken: _Taken, stop: Event
+) -> None:
+    try:
+        "/".join(names).encode()
+        status = entry.stat(follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):
+            taken.leave_out(names, f"a {_kind(status.st_mode)}, not a regular file")
+        elif len(taken.files) >= taken.limits.max_files:
+            taken.leave_out(names, f"over the limit of {taken.limits.max_files} files")
+        elif status.st_size > taken.bytes_left:
+            limit = f"over the limit of {taken.limits.max_bytes} bytes in all"
+            taken.leave_out(names, f"{status.st_size} bytes, {limit}")
+        else:
+            content, mode = _content(root, names, taken.bytes_left, stop)
+            taken.files.append(CapturedFile("/".join(names), content, mode))
+            taken.bytes_left -= len(content)
+    except UnicodeEncodeError:
+        taken.leave_out(names, "its name is not UTF-8")
+    except (OSError, ValueError, _LinkError) as error:
+        taken.leave_out(names, f"cannot be read ({_reason(error)})")
+
+
+def _content(root: int, names: tuple[str, ...], room: int, stop: Event) -> tuple[bytes, int]:
+    folder = _open_directory(os.dup(root), names[:-1])
+    try:
+        descriptor = os.open(names[-1], _QUIETLY | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it was replaced while it was read")
+        content = _read(descriptor, room + 1, stop)
+        if len(content) > room:
+            raise ValueError("it grew over the limit while it was read")
+        return content, stat.S_IMODE(status.st_mode) & 0o777
+    finally:
+        os.close(descriptor)
+
+
+def _open_directory(start: int, steps: tuple[str, ...]) -> int:
+    """Walk down from an open directory, which is closed, without following links."""
+    current = start
+    for index, step in enumerate(steps):
+        try:
+            following = os.open(step, _QUIETLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=current)
+        except OSError:
+            if stat.S_ISLNK(os.stat(step, dir_fd=current, follow_symlinks=False).st_mode):
+                raise _LinkError("/".join(steps[: index + 1])) from None
+            raise
+        finally:
+            os.close(current)
+        current = following
+    return current
+
+
+def _read(descriptor: int, most: int | None, stop: Event) -> bytes:
+    content = bytearray()
+    while most is None or len(content) < most:
+        _check(stop)
+        wanted = _BLOCK if most is None else min(_BLOCK, most - len(content))
+        block = os.read(descriptor, wanted)
+        if not block:
+            break
+        content += block
+    return bytes(content)
+
+
+def _check(stop: Event) -> None:
+    if stop.is_set():
+        raise InterruptedError("the sandbox is closing")
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFLNK: "link", stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}
+    return kinds.get(stat.S_IFMT(mode), "device")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _LinkError):
+        return "a link on the way"
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _shown(name: str) -> str:
+    """On one line and in UTF-8, whatever the name holds."""
+    readable = os.fsencode(name).decode("utf-8", errors="backslashreplace")
+    return readable.translate(_CONTROL)
+
+
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)}

@@ -1,0 +1,29 @@
+"""Real sandboxes for benchmark tests: host_process, with all programs or only some."""
+
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agentcompass.components.contracts.attempt import AttemptKey
+from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
+from agentcompass.components.contracts.task import Requirements
+from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
+
+
+@asynccontextmanager
+async def sandbox(variables: Mapping[str, str] | None = None) -> AsyncIterator[Environment]:
+    provider = HostProcess(HostProcessParameters(env=variables or {}))
+    label = SandboxLabel(run_id="test", attempt=AttemptKey(task_id="benchmark", index=1))
+    async with provider.open(Requirements(), label) as env:
+        yield env
+
+
+def path_with(folder: Path, *programs: str) -> dict[str, str]:
+    """Variables of a machine that has only these programs."""
+    folder.mkdir()
+    for program in programs:
+        found = shutil.which(program)
+        assert found, program
+        (folder / program).symlink_to(found)
+    return {"PATH": str(folder)}

@@ -1,0 +1,36 @@
+import pytest
+
+from agentcompass.components.configuration.validation import validate
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.parameters import BenchmarkParameters
+from agentcompass.components.contracts.run import ExecutionSettings
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"limt": 3}, r"benchmark-params\.limt: unknown key; did you mean 'limit'\?"),
+        ({"limit": "3"}, r"benchmark-params\.limit: .*integer, not '3'"),
+        ({"limit": True}, r"benchmark-params\.limit: .*integer, not True"),
+        ({"limit": 0}, r"benchmark-params\.limit: .*greater than or equal to 1, not 0"),
+        ({"sample_ids": "a"}, r"benchmark-params\.sample_ids: "),
+        ({"sample_ids": ["a", 3]}, r"benchmark-params\.sample_ids\.1: .*string, not 3"),
+        ({"unscored": "one"}, r"benchmark-params\.unscored: .*'zero' or 'exclude', not 'one'"),
+        ({"limit": 0, "seed": "x"}, r"also wrong: benchmark-params\.seed"),
+    ],
+)
+def test_one_line_names_the_field_and_the_way_out(values: dict[str, object], said: str) -> None:
+    with pytest.raises(RequestError, match=said) as caught:
+        validate(BenchmarkParameters, values, "benchmark-params")
+    assert "\n" not in str(caught.value)
+
+
+def test_nested_keys_are_named_in_full() -> None:
+    with pytest.raises(RequestError, match=r"execution-params\.attempts\.kk: unknown key"):
+        validate(ExecutionSettings, {"attempts": {"kk": 2}}, "execution-params")
+
+
+def test_lists_become_tuples_and_integers_floats() -> None:
+    parameters = validate(BenchmarkParameters, {"sample_ids": ["a"]}, "p")
+    assert parameters.sample_ids == ("a",)
+    assert validate(ExecutionSettings, {"timeout_multiplier": 2}, "p").timeout_multiplier == 2.0

@@ -1,0 +1,33 @@
+import pytest
+
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.environments._variables import resolved
+
+
+def test_a_value_that_is_a_reference_is_read_from_the_shell() -> None:
+    given = {"A": "${B}", "C": "plain", "D": "x${B}", "E": "$B", "F": ""}
+    shell = {"B": "value of b"}
+    expected = {"A": "value of b", "C": "plain", "D": "x${B}", "E": "$B", "F": ""}
+    assert resolved(given, shell) == expected
+
+
+def test_a_variable_set_to_nothing_is_set() -> None:
+    assert resolved({"A": "${B}"}, {"B": ""}) == {"A": ""}
+
+
+def test_an_unset_variable_is_named_with_its_field() -> None:
+    with pytest.raises(RequestError) as caught:
+        resolved({"KEY": "${MISSING}"}, {})
+    assert caught.value.field == "env-params.env.KEY"
+    assert caught.value.problem == "variable MISSING is not set"
+
+
+@pytest.mark.parametrize("name", ["", "A=B", "A\0"])
+def test_a_name_no_shell_could_set_is_refused(name: str) -> None:
+    with pytest.raises(RequestError, match="variable's name"):
+        resolved({name: "x"}, {})
+
+
+def test_a_value_with_a_nul_is_refused() -> None:
+    with pytest.raises(RequestError, match="NUL"):
+        resolved({"A": "x\0y"}, {})
