@@ -18,7 +18,7 @@ from agentcompass.components.environments._host_keeper import RECORD, SCRIPT_DES
 
 _SOURCES = str(Path(agentcompass.__file__).parent.parent)
 _KEEPER = (
-    "import os, sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "import os, sys; sys.path.append(sys.argv.pop(1)); "
     "from agentcompass.components.environments._host_keeper import main; "
     "os._exit(main(sys.argv[1:]))"
 )
