@@ -37,7 +37,7 @@ def _explain(error: BaseException) -> tuple[int, list[str], dict[str, Any]]:
     if isinstance(error, BrokenPipeError):  # `| head` has seen enough
         return 0, [], {}
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return 130, ["interrupted"], {"problem": "interrupted"}
+        return getattr(error, "exit_code", 130), ["interrupted"], {"problem": "interrupted"}
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return 2, [], {"field": "command", "problem": "missing"}
     if isinstance(error, click.ClickException):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from agentcompass.cli.run_command import LAST_SECTION, RunOption
-from agentcompass.cli.values import JsonObject, Protocols, TextValue, WholeNumber, Word
+from agentcompass.cli.values import JsonList, JsonObject, Protocols, TextValue, WholeNumber, Word
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -24,7 +24,7 @@ def _option(name: str, section: str, **settings: Any) -> Callable[[C], C]:
 _COMPONENTS = "Component selection and parameters"
 _EXECUTION = "Execution controls"
 _ATTEMPTS = "Repeated attempts"
-_OUTPUT = "Output"
+_OUTPUT = "Output and reuse"
 _PROCESS = "Process settings"
 
 OPTIONS = (
@@ -105,6 +105,22 @@ OPTIONS = (
         help="Attempts running at once.",
     ),
     _option(
+        "--max-retries",
+        _EXECUTION,
+        type=WholeNumber(least=0),
+        shown_default="0",
+        help="Further tries of an attempt whose failure is FATAL, or an ERROR that a pattern "
+        "matches.",
+    ),
+    _option(
+        "--retry-pattern-list",
+        _EXECUTION,
+        type=JsonList(),
+        shown_default="null",
+        help="Regular expressions searched in an ERROR's code and message; null or []: only "
+        "FATAL is tried again.",
+    ),
+    _option(
         "--k",
         _ATTEMPTS,
         type=WholeNumber(least=1),
@@ -134,6 +150,23 @@ OPTIONS = (
         type=TextValue(),
         shown_default="the start time, YYYYMMDD_HHMMSS",
         help="Name of the run's folder.",
+    ),
+    _option(
+        "--reuse",
+        _OUTPUT,
+        metavar="[RUN-ID]",
+        is_flag=False,
+        flag_value="latest",
+        type=TextValue(empty=False),
+        shown_default="off",
+        help="Take over scored attempts and checkpoints from this run, or from the one with most "
+        "finished work in the same folder.",
+    ),
+    _option(
+        "--no-checkpoint-resume",
+        _OUTPUT,
+        is_flag=True,
+        help="With --reuse: run the agent again where only a checkpoint exists.",
     ),
     _option(
         "--results-dir",

@@ -35,10 +35,14 @@ class RunOptions:
     env_params: dict[str, Any] | None = None
     execution_params: dict[str, Any] | None = None
     task_concurrency: int | None = None
+    max_retries: int | None = None
+    retry_pattern_list: tuple[Any, ...] | None = None
     k: int | None = None
     attempt_strategy: str | None = None
     run_name: str | None = None
     run_id: str | None = None
+    reuse: str | None = None
+    no_checkpoint_resume: bool = False
     results_dir: str | None = None
     data_dir: str | None = None
     timeout_seconds: int | None = None
@@ -72,13 +76,19 @@ def _execution(options: RunOptions) -> ExecutionSettings:
     field, params = "execution-params", options.execution_params or {}
     validate(ExecutionSettings, params, field)  # what it says is judged before options cover it
     attempts = _given(k=options.k, strategy=options.attempt_strategy)
-    dedicated = _given(task_concurrency=options.task_concurrency, attempts=attempts or None)
+    dedicated = _given(
+        task_concurrency=options.task_concurrency,
+        max_retries=options.max_retries,
+        retry_pattern_list=options.retry_pattern_list,
+        attempts=attempts or None,
+    )
     return validate(ExecutionSettings, deep_merge(params, dedicated), field)
 
 
 def _runtime(options: RunOptions) -> RuntimeSettings:
-    names = RuntimeSettings.model_fields
-    given = _given(**{name: getattr(options, name) for name in names})
+    resume = False if options.no_checkpoint_resume else None
+    names = set(RuntimeSettings.model_fields) - {"checkpoint_resume"}
+    given = _given(**{name: getattr(options, name) for name in names}, checkpoint_resume=resume)
     return validate(RuntimeSettings, given, "run")
 
 

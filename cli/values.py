@@ -90,6 +90,20 @@ class JsonObject(click.ParamType):  # type: ignore[type-arg]
         return read_object(value, _field(param))
 
 
+class JsonList(click.ParamType):  # type: ignore[type-arg]
+    """A JSON list, or null for none."""
+
+    name = "json list"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
+        members = read_json(value, _field(param))
+        if not isinstance(members, (list, type(None))):
+            raise RequestError(_field(param), f"{value[:60]!r} is not a list", 'write ["…"]')
+        return tuple(members or ())
+
+
 class Protocols(click.ParamType):  # type: ignore[type-arg]
     """A protocol's name, or a JSON list of names in order of preference."""
 

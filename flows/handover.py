@@ -6,37 +6,56 @@ its slot (and, for graders that reuse it, its sandbox) until it is scored.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from prefect import Task
 
 from agentcompass.components.contracts.attempt import Checkpoint, Verdict
 from agentcompass.components.execution.job import Job
 
-Work = Callable[[], Awaitable[Verdict]]
-Judge = Callable[[str, Work], Awaitable[Verdict]]
-Try = Callable[[str, Callable[[], Awaitable[Checkpoint]]], Awaitable[Checkpoint]]
+T = TypeVar("T")
+Work = Callable[[], Awaitable[T]]
+
+StageTask = Task[[str, str, Work[Any]], Coroutine[Any, Any, dict[str, str]]]
+"""A Prefect task of a stage: called with its name, its cache key and its work."""
 
 
 @dataclass(frozen=True)
 class Handed:
-    name: str
-    work: Work
-    verdict: asyncio.Future[Verdict] = field(default_factory=asyncio.Future)
+    job: Job
+    work: Work[Verdict | None]
+    fresh: bool
+    verdict: asyncio.Future[Verdict | None] = field(default_factory=asyncio.Future)
 
 
 class HandOver:
     """Satisfies execution.attempt.Stages. Holds at most as many items as attempts run."""
 
-    def __init__(self, attempt: Try) -> None:
-        self._attempt = attempt
+    def __init__(self, attempt: StageTask, score: StageTask, records: Path) -> None:
+        """`records`: the folder of Prefect's own cache records, one per stage."""
+        attempt = attempt.with_options(result_storage=records)
+        score = score.with_options(result_storage=records)
+        # What must run is run, whatever Prefect remembers: the run's own files decide.
+        self._attempt = {False: attempt.with_options(refresh_cache=True), True: attempt}
+        self._score = {True: score.with_options(refresh_cache=True), False: score}
         self._waiting: asyncio.Queue[Handed | None] = asyncio.Queue()
 
-    async def agent(self, job: Job, work: Callable[[], Awaitable[Checkpoint]]) -> Checkpoint:
-        return await self._attempt(str(job.key), work)
+    async def agent(self, job: Job, work: Work[Checkpoint], *, kept: bool) -> Checkpoint:
+        return await _as_task(self._attempt[kept], job, "agent", work)
 
-    async def score(self, job: Job, work: Work) -> Verdict:
-        handed = Handed(str(job.key), work)
+    async def score(self, job: Job, work: Work[Verdict]) -> Verdict:
+        verdict = await self._hand(Handed(job, work, fresh=True))
+        assert verdict is not None
+        return verdict
+
+    async def recall(self, job: Job) -> None:
+        await self._hand(Handed(job, _nothing, fresh=False))
+
+    async def _hand(self, handed: Handed) -> Verdict | None:
         self._waiting.put_nowait(handed)
         return await handed.verdict  # cancelled with the attempt, and then not judged
 
@@ -48,26 +67,41 @@ class HandOver:
         finally:
             self._waiting.put_nowait(None)
 
-    async def judge_all(self, judge: Judge) -> None:
+    async def judge_all(self) -> None:
         """Judge everything handed over, each at once, until closed."""
         async with asyncio.TaskGroup() as judging:
             while (handed := await self._waiting.get()) is not None:
-                judging.create_task(_judge_one(handed, judge))
+                judging.create_task(self._judge(handed))
+
+    async def _judge(self, handed: Handed) -> None:
+        if handed.verdict.done():
+            return
+        task = self._score[handed.fresh]
+        judging = asyncio.ensure_future(_as_task(task, handed.job, "score", handed.work))
+        # An attempt that is cancelled cancels its future, and that its judging.
+        handed.verdict.add_done_callback(lambda _: judging.cancel())
+        try:
+            verdict = await judging
+        except asyncio.CancelledError:
+            handed.verdict.cancel()
+        except Exception as error:  # travels to the attempt, which gives it its code
+            if not handed.verdict.done():
+                handed.verdict.set_exception(error)
+        else:
+            if not handed.verdict.done():
+                handed.verdict.set_result(verdict)
 
 
-async def _judge_one(handed: Handed, judge: Judge) -> None:
-    if handed.verdict.done():
-        return
-    judging = asyncio.ensure_future(judge(handed.name, handed.work))
-    # An attempt that is cancelled cancels its future, and that its judging.
-    handed.verdict.add_done_callback(lambda _: judging.cancel())
-    try:
-        verdict = await judging
-    except asyncio.CancelledError:
-        handed.verdict.cancel()
-    except Exception as error:  # travels to the attempt, which gives it its code
-        if not handed.verdict.done():
-            handed.verdict.set_exception(error)
-    else:
-        if not handed.verdict.done():
-            handed.verdict.set_result(verdict)
+async def _as_task(task: StageTask, job: Job, stage: str, work: Work[T]) -> T:
+    """The work's outcome, carried out by a Prefect task run that records only that it was."""
+    done: list[T] = []
+
+    async def carry_out() -> None:
+        done.append(await work())
+
+    await task(str(job.key), job.stage_key(stage), carry_out)
+    return done[0] if done else await work()  # Prefect knew the stage: nothing was carried out
+
+
+async def _nothing() -> None:
+    return None

@@ -4,42 +4,32 @@ Prefect stores the parameters of flows; secrets and payloads must not be among t
 travels in a context variable, which reaches sub-flows and Prefect tasks run in its context.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from agentcompass.components.contracts.progress import Outcome, Progress
+from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
 from agentcompass.components.execution.board import Board
+from agentcompass.components.execution.fingerprint import fingerprint
+from agentcompass.components.execution.open_run import OpenRun
 from agentcompass.components.execution.parts import Parts, assemble
 from agentcompass.components.execution.plan import resolve
 from agentcompass.components.execution.schedule import Ending
+from agentcompass.components.execution.source import find_source
+from agentcompass.components.results.lease import RunLease
 from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.paths import namespace, reserve
 from agentcompass.components.results.store import RunStore
 from agentcompass.flows.handover import HandOver
-from agentcompass.flows.logs import RunLog
+from agentcompass.flows.session import Session, session
 
 EndState = Literal["finished", "failed", "timed_out", "interrupted"]
-
-
-@dataclass
-class Session:
-    """The starter's side of a run: who listens, and the wish to stop."""
-
-    listen: Callable[[Progress], None] = lambda progress: None
-    note: Callable[[str], None] = lambda line: None
-    log: RunLog = field(default_factory=RunLog)
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by a signal: end the attempts, keep what is finished."""
-    outcome: Outcome | None = None
 
 
 class LiveRun:
@@ -47,8 +37,7 @@ class LiveRun:
 
     dataset: Dataset
     samples: tuple[Sample, ...]
-    store: RunStore
-    board: Board
+    open: OpenRun
     handover: HandOver
     metrics: Metrics
 
@@ -59,14 +48,22 @@ class LiveRun:
         self.started_at = datetime.now(UTC)
         self.ending: Ending | Literal["running"] = "running"
         self.failure: Exception | None = None
+        self._lease: RunLease | None = None
 
     @property
-    def planned(self) -> int:
-        return len(self.samples) * self.plan.request.execution.attempts.k
+    def store(self) -> RunStore:
+        return self.open.store
 
-    def open(self, handover: HandOver) -> None:
-        """Reserve the run's folder. Only a run that passed preflight has one."""
-        request = self.plan.request
+    @property
+    def board(self) -> Board:
+        return self.open.board
+
+    def make_folder(self, hand_over: Callable[[Path], HandOver]) -> None:
+        """Reserve the run's folder and take over what stands of an earlier run. Blocking.
+
+        Only a run that passed preflight has a folder.
+        """
+        request, current = self.plan.request, fingerprint(self.plan)
         parent = namespace(
             Path(request.runtime.results_dir).expanduser().absolute(),
             request.runtime.run_name,
@@ -74,11 +71,23 @@ class LiveRun:
             request.benchmark.id,
             request.harness.id,
         )
+        reuse = request.runtime.reuse
+        source = find_source(parent, reuse, current) if reuse else None
         folder = reserve(parent, request.runtime.run_id, self.started_at.astimezone())
-        self.store = RunStore(folder, Masker(self.parts.secrets))
-        self.board = Board(self.planned)
-        self.handover = handover
-        self.session.log.write_to(folder.log, self.store.masker)
+        self._lease = RunLease(folder.lease)
+        self._lease.take()
+        store = RunStore(folder, Masker(self.parts.secrets))
+        self.session.log.write_to(folder.log, store.masker)
+        self.handover = hand_over(folder.stages)
+        planned = len(self.samples) * request.execution.attempts.k
+        board = Board(planned)
+        self.open = OpenRun(self.plan, self.parts, current, store, board, self.handover)
+        if source is not None:
+            self.open.adopt_from(source, self.samples)
+
+    def close(self) -> None:
+        if self._lease is not None:
+            self._lease.release()
 
     @contextmanager
     def noting_failure(self) -> Iterator[None]:
@@ -106,33 +115,24 @@ class LiveRun:
             scored=progress.scored,
             skipped=progress.skipped,
             problem=str(self.failure or ""),
+            signal=self.session.signal,
         )
         return self.session.outcome
 
 
-_session: ContextVar[Session | None] = ContextVar("agentcompass_session", default=None)
 _run: ContextVar[LiveRun | None] = ContextVar("agentcompass_run", default=None)
-
-
-@contextmanager
-def listening(session: Session) -> Iterator[Session]:
-    """Runs started in this block report to this session."""
-    token = _session.set(session)
-    try:
-        yield session
-    finally:
-        _session.reset(token)
 
 
 @asynccontextmanager
 async def live(request: RunRequest) -> AsyncIterator[LiveRun]:
     """Within this block `current()` is this run."""
-    run = LiveRun(request, _session.get() or Session())
+    run = LiveRun(request, session())
     token = _run.set(run)
     try:
         yield run
     finally:
         _run.reset(token)
+        run.close()
         await run.parts.model.close()
 
 

@@ -1,15 +1,27 @@
 """Run an evaluation in this process, against the user's Prefect API or our local server."""
 
 import asyncio
+import contextvars
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from agentcompass.components.configuration.secrets import holding
 from agentcompass.components.contracts.progress import Outcome, Progress
 from agentcompass.components.contracts.run import RunRequest
 from agentcompass.flows import server
+
+if TYPE_CHECKING:
+    from agentcompass.flows.session import Session
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_locally(
@@ -28,9 +40,17 @@ def run_locally(
     connect(note)
     # Prefect reads its settings when it is imported; from here on they stand.
     from agentcompass.flows.local_run import carry_out
+    from agentcompass.flows.session import Session, Stopped
 
+    session = Session(note=note)
+    if listen is not None:
+        session.listen = listen
     with holding(secrets):
-        return asyncio.run(carry_out(request, tuple(secrets.values()), listen, note))
+        ended = _in_a_thread(lambda: carry_out(request, tuple(secrets.values()), session), session)
+    try:
+        return ended.result()
+    except asyncio.CancelledError:
+        raise Stopped(session.signal or signal.SIGINT) from None
 
 
 def connect(note: Callable[[str], None]) -> None:
@@ -55,3 +75,48 @@ def connect(note: Callable[[str], None]) -> None:
     settings = Path(__file__).with_name("logging.yml")
     os.environ.setdefault("PREFECT_LOGGING_SETTINGS_PATH", str(settings))
     os.environ.setdefault("DO_NOT_TRACK", "1")
+
+
+def _in_a_thread(
+    start: Callable[[], Coroutine[object, object, Outcome]], session: "Session"
+) -> "Future[Outcome]":
+    """Run the flow in a thread of its own, while this one has the signals.
+
+    In the main thread each Prefect flow would install its own SIGTERM handler, which raises in
+    the middle of the event loop and skips the teardown of sandboxes.
+    """
+    ended: Future[Outcome] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            with asyncio.Runner() as runner:
+                loop = runner.get_loop()
+                task = context.run(loop.create_task, start())
+                reach.append((loop, task))
+                ended.set_result(loop.run_until_complete(task))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    reach: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Outcome]]] = []
+    thread = threading.Thread(target=work, name="agentcompass-run")
+    with _passing_signals_on(lambda number: session.request_stop(number, *reach[0])):
+        thread.start()
+        thread.join()
+    return ended
+
+
+@contextmanager
+def _passing_signals_on(tell: Callable[[int], None]) -> Iterator[None]:
+    def handler(number: int, frame: FrameType | None) -> None:
+        tell(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # a program of the user's owns the signals
+        return
+    previous = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -19,30 +18,23 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import State, StateType
 from prefect.events.worker import EventsWorker
 
-from agentcompass.components.contracts.progress import Outcome, Progress
+from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
 from agentcompass.components.results.masking import Masker
-from agentcompass.flows.live import Session, listening
 from agentcompass.flows.logs import logging_to
 from agentcompass.flows.names import tags
 from agentcompass.flows.run import evaluate
+from agentcompass.flows.session import Session, listening
 
 log = logging.getLogger(__name__)
 
 RECORDED_WITHIN_SECONDS = 20
 
 
-async def carry_out(
-    request: RunRequest,
-    secrets: tuple[str, ...],
-    listen: Callable[[Progress], None] | None,
-    note: Callable[[str], None],
-) -> Outcome:
+async def carry_out(request: RunRequest, secrets: tuple[str, ...], session: Session) -> Outcome:
     """Run the flow in this process; its own failures rise, an early end is in the outcome."""
     with logging_to(request.runtime, Masker(secrets)) as run_log:
-        session = Session(note=note, log=run_log)
-        if listen is not None:
-            session.listen = listen
+        session.log = run_log
         with listening(session), prefect.tags(*tags(request)):
             state: State[Any] = await evaluate(request, return_state=True)
         await _until_recorded(state.state_details.flow_run_id)

@@ -137,6 +137,7 @@ def _document(run: LiveRun) -> dict[str, object]:
         "started_at": run.started_at.isoformat(),
         "updated_at": run.board.progress.updated_at.isoformat(),
         "plan": run.plan.model_dump(mode="json"),
+        "fingerprint": run.open.fingerprint,
         "dataset": {
             "source": run.dataset.source,
             "revision": run.dataset.revision,

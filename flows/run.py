@@ -6,12 +6,11 @@ Prefect loads this file as the bare module `run` when a deployment says
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import prefect
-from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
-from agentcompass.components.contracts.attempt import Checkpoint, Verdict
 from agentcompass.components.contracts.errors import PreflightRefused
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
@@ -19,11 +18,11 @@ from agentcompass.components.execution import analysis, conclusion, prepare
 from agentcompass.components.execution import preflight as checks
 from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
+from agentcompass.flows.cache import by_key
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.live import current, live
 from agentcompass.flows.names import run_name
 from agentcompass.flows.reporting import final_state, publish_results, reporting
-from agentcompass.flows.signals import stopping_on_signals
 
 
 @prefect.flow(flow_run_name=run_name, persist_result=False)
@@ -32,7 +31,7 @@ async def evaluate(request: RunRequest) -> Outcome | State[Outcome]:
     async with live(request) as run:
         await prepare_data()
         await preflight()
-        run.open(HandOver(attempt))
+        await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
         async with reporting(run):
             # A failure that stops the attempts is in `run.failure`: what is finished still counts.
             await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
@@ -61,34 +60,41 @@ async def attempts() -> None:
     """Let the agent try every planned attempt. Ends when all are scored, or the run must stop."""
     run = current()
     settings, runtime = run.plan.request.execution, run.plan.request.runtime
-    with run.handover.closing(), stopping_on_signals(run.session.stop), run.noting_failure():
+    run.session.attempts_began = True
+    with run.handover.closing(), run.noting_failure():
         run.ending = await work_through(
             units(run.samples, settings.attempts),
-            min(settings.task_concurrency, run.planned),
-            lambda unit: run_unit(unit, run.plan, run.parts, run.store, run.board, run.handover),
+            min(settings.task_concurrency, run.board.progress.planned),
+            lambda unit: run_unit(unit, run.open),
             stop=run.session.stop,
             timeout_seconds=runtime.timeout_seconds,
         )
 
 
-@prefect.task(task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-async def attempt(name: str, work: Callable[[], Awaitable[Checkpoint]]) -> Checkpoint:
-    """The agent's stage of one attempt."""
-    return await work()
+@prefect.task(
+    task_run_name="{name}", cache_key_fn=by_key, persist_result=True, result_serializer="json"
+)
+async def attempt(name: str, key: str, work: Callable[[], Awaitable[None]]) -> dict[str, str]:
+    """The agent's stage of one attempt; its checkpoint is in the results folder."""
+    await work()
+    return {"attempt": name, "stage": "agent"}
 
 
 @prefect.flow(flow_run_name="scoring", persist_result=False)
 async def scoring() -> None:
     """Judge every checkpoint the moment it exists."""
     run = current()
-    with stopping_on_signals(run.session.stop), run.noting_failure():
-        await run.handover.judge_all(score)
+    with run.noting_failure():
+        await run.handover.judge_all()
 
 
-@prefect.task(task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-async def score(name: str, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
-    """The scoring stage of one attempt."""
-    return await work()
+@prefect.task(
+    task_run_name="{name}", cache_key_fn=by_key, persist_result=True, result_serializer="json"
+)
+async def score(name: str, key: str, work: Callable[[], Awaitable[None]]) -> dict[str, str]:
+    """The scoring stage of one attempt; its record is in the results folder."""
+    await work()
+    return {"attempt": name, "stage": "score"}
 
 
 @prefect.flow(flow_run_name="aggregate", persist_result=False)

@@ -98,7 +98,8 @@ _EMPTY = Note(code=Code.SUBMISSION_EMPTY, phase=Phase.SCORE, message="there is n
 
 def _sample(question: str, answer: str, ids: dict[str, int]) -> Sample:
     """The id is made from the question's text alone; the n-th record of equal text gets `-n`."""
-    digest = hashlib.sha256(question.encode("utf-8")).hexdigest()[:10]
+    # JSON may hold half a character; it has an id like any other.
+    digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:10]
     ids[digest] = ids.get(digest, 0) + 1
     task_id = f"gsm8k-{digest}" + (f"-{ids[digest]}" if ids[digest] > 1 else "")
     instruction = INSTRUCTION.format(question=question.strip())

@@ -72,6 +72,8 @@ class Checkpoint(Frozen):
 
     schema_version: Literal[1] = 1
     key: AttemptKey
+    content_hash: str
+    """Of the task it was made for."""
     submission: Submission
     notes: tuple[Note, ...] = ()
     """Warnings of the agent's stage."""
@@ -124,6 +126,10 @@ class AttemptRecord(Frozen):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     harness_version: str | None = None
+    earlier_failures: tuple[Note, ...] = ()
+    """Why earlier tries of this attempt were made again; their usage is in `usage`."""
+    origin: str | None = None
+    """The run whose result this is, if it was taken over from another run."""
 
     @property
     def value(self) -> float | None:

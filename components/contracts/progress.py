@@ -39,10 +39,13 @@ class Outcome(Frozen):
     skipped: int
     problem: str = ""
     """Why it failed, one line; "" when it finished."""
+    signal: int | None = None
+    """What interrupted it."""
 
     @property
     def exit_code(self) -> int:
-        """0 all planned attempts scored, 1 something is unscored, 4 failed, 130 interrupted."""
+        """0 all planned attempts scored, 1 something is unscored, 4 failed, 128 + its number for
+        a signal (130 Ctrl-C, 143 SIGTERM)."""
         if self.state == "finished":
             return 0 if self.scored + self.skipped == self.planned else 1
-        return 130 if self.state == "interrupted" else 4
+        return 128 + (self.signal or 2) if self.state == "interrupted" else 4

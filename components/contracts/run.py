@@ -1,11 +1,21 @@
 """What was asked (RunRequest) and what will be done (RunPlan)."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from agentcompass.components.contracts.frozen import Frozen
+
+
+def _regular(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression ({error})") from None
+    return pattern
+
 
 Strategy = Literal["avg", "pass"]
 Seconds = Annotated[float, Field(ge=0)]
@@ -65,6 +75,13 @@ class ExecutionSettings(Frozen):
     """Stretches every deadline."""
     output_limit_kb: Annotated[int, Field(ge=1)] = 256
     """Kept of each stream of each command: head and tail."""
+    max_retries: Annotated[int, Field(ge=0)] = 0
+    """Further tries of an attempt whose failure is FATAL, or an ERROR that a pattern matches."""
+    retry_pattern_list: tuple[Annotated[str, AfterValidator(_regular)], ...] | None = None
+    """Regular expressions, any case, searched in an ERROR's code and message; none: FATAL only."""
+    retry_min_delay_seconds: Seconds = 5
+    """Before the first further try; doubled for each one after it."""
+    retry_max_delay_seconds: Seconds = 60
 
 
 class RuntimeSettings(Frozen):
@@ -77,6 +94,10 @@ class RuntimeSettings(Frozen):
     """Empty: the start time, YYYYMMDD_HHMMSS."""
     timeout_seconds: Seconds = 360_000
     """For everything after preflight; 0 = none."""
+    reuse: str | None = None
+    """Take results over from this run, `latest` for the one with most finished work; None: no."""
+    checkpoint_resume: bool = True
+    """With `reuse`: judge kept checkpoints instead of running the agent again."""
     progress: Literal["auto", "plain", "none"] = "auto"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
     file_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"

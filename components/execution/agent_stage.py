@@ -47,11 +47,12 @@ async def let_agent_try(
         submission = await within(limits.collect, Code.ARTIFACT_TIMEOUT, collecting)
     checkpoint = Checkpoint(
         key=job.key,
+        content_hash=job.sample.content_hash,
         submission=submission,
         notes=tuple(desk.notes),
         timed_out=timed_out,
         usage=model.usage,
-        times=desk.times(model.model_seconds, model.waiting_seconds),
+        times=desk.times(model),
         started_at=started_at,
         ended_at=datetime.now(UTC),
         harness_version=log.version,

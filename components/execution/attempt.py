@@ -18,39 +18,51 @@ from agentcompass.components.execution.score_stage import judge
 class Stages(Protocol):
     """Who carries a stage out: directly, or as a Prefect task run."""
 
-    async def agent(self, job: Job, work: Callable[[], Awaitable[Checkpoint]]) -> Checkpoint: ...
+    async def agent(
+        self, job: Job, work: Callable[[], Awaitable[Checkpoint]], *, kept: bool
+    ) -> Checkpoint:
+        """`kept`: the work only hands out a checkpoint that exists."""
+        ...
+
     async def score(self, job: Job, work: Callable[[], Awaitable[Verdict]]) -> Verdict: ...
+
+    async def recall(self, job: Job) -> None:
+        """The attempt was scored in an earlier run; nothing is done."""
+        ...
 
 
 async def run_attempt(job: Job, parts: Parts, desk: AttemptDesk, stages: Stages) -> AttemptRecord:
     """Let the agent try, keep what it left, judge it, and tell how it went.
 
-    Every failure ends in the record, with its code and phase; only cancellation rises.
+    Every failure ends in the record, with its code and phase; only cancellation rises. A desk
+    with a checkpoint goes straight to the judging.
     """
     started_at = datetime.now(UTC)
-    checkpoint = verdict = failure = None
+    verdict = failure = None
     model = parts.model.client(job.key)
+    kept = desk.checkpoint is not None
     try:
         async with AgentSandbox(parts.environments, job) as sandbox:
-            work = partial(let_agent_try, job, parts, model, sandbox, desk)
-            checkpoint = await stages.agent(job, work)
+            trying = partial(let_agent_try, job, parts, model, sandbox, desk)
+            checkpoint = await stages.agent(job, desk.recall if kept else trying, kept=kept)
             if parts.benchmark.verification != "reuse":
                 await sandbox.close()
             judging = partial(judge, job, parts, checkpoint, sandbox.environment, desk)
             verdict = await stages.score(job, judging)
     except AgentCompassError as error:
         failure = Note(code=error.code, phase=desk.phase, message=str(error))
+    left = desk.checkpoint
     return AttemptRecord(
         key=job.key,
         status="unscored" if verdict is None else "scored",
         verdict=verdict,
         failure=failure,
         notes=(*desk.notes, *(verdict.notes if verdict else ())),
-        submission=checkpoint.submission if checkpoint else None,
-        timed_out=checkpoint is not None and checkpoint.timed_out,
-        usage=model.usage,
-        times=desk.times(model.model_seconds, model.waiting_seconds),
-        started_at=started_at,
+        submission=left.submission if left else None,
+        timed_out=left is not None and left.timed_out,
+        usage=left.usage if left else model.usage,
+        times=desk.judged_times() if left else desk.times(model),
+        started_at=left.started_at if left else started_at,
         ended_at=datetime.now(UTC),
-        harness_version=checkpoint.harness_version if checkpoint else None,
+        harness_version=left.harness_version if left else None,
     )

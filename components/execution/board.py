@@ -22,6 +22,9 @@ class Board:
         if record is not None:
             self._count(record)
 
+    def adopted(self, record: AttemptRecord) -> None:
+        self._count(record)
+
     def skipped(self, record: AttemptRecord) -> None:
         self._count(record)
 

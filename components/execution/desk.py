@@ -14,6 +14,7 @@ from agentcompass.components.contracts.attempt import (
     PhaseTimes,
 )
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
+from agentcompass.components.contracts.protocols import ModelClient
 from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.results.store import RunStore
 
@@ -21,12 +22,16 @@ from agentcompass.components.results.store import RunStore
 class AttemptDesk:
     """Satisfies contracts.protocols.ArtifactDesk, and keeps the attempt's own records."""
 
-    def __init__(self, store: RunStore, key: AttemptKey) -> None:
+    def __init__(
+        self, store: RunStore, key: AttemptKey, checkpoint: Checkpoint | None = None
+    ) -> None:
+        """With a checkpoint the agent's stage is done, and what it noted and took stands."""
         self._store, self._key = store, key
         self._artifacts = store.artifacts(key)
-        self._seconds: dict[Phase, float] = {}
+        self.checkpoint = checkpoint
         self.phase = Phase.SETUP
-        self.notes: list[Note] = []
+        self.notes: list[Note] = list(checkpoint.notes) if checkpoint else []
+        self._seconds: dict[Phase, float] = {}
 
     def save(self, name: str, content: bytes, *, path: str = "", mode: int = 0o644) -> Artifact:
         return self._artifacts.save(name, content, path=path, mode=mode)
@@ -39,6 +44,7 @@ class AttemptDesk:
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         self._store.save_checkpoint(checkpoint)
+        self.checkpoint = checkpoint
 
     def save_trajectory(self, trajectory: Trajectory) -> None:
         self._store.save_trajectory(self._key, trajectory)
@@ -63,14 +69,24 @@ class AttemptDesk:
             spent = time.monotonic() - started
             self._seconds[phase] = self._seconds.get(phase, 0.0) + spent
 
-    def times(self, model_seconds: float | None, waiting_seconds: float) -> PhaseTimes:
+    async def recall(self) -> Checkpoint:
+        """The checkpoint of an earlier execution, as the outcome of this one."""
+        assert self.checkpoint is not None
+        return self.checkpoint
+
+    def judged_times(self) -> PhaseTimes:
+        """The checkpoint's times and the judging's."""
+        assert self.checkpoint is not None
+        judging = {"score_seconds": self._seconds.get(Phase.SCORE)}
+        return self.checkpoint.times.model_copy(update=judging)
+
+    def times(self, model: ModelClient) -> PhaseTimes:
         return PhaseTimes(
             setup_seconds=self._seconds.get(Phase.SETUP),
             run_seconds=self._seconds.get(Phase.RUN),
             collect_seconds=self._seconds.get(Phase.COLLECT),
-            score_seconds=self._seconds.get(Phase.SCORE),
-            model_seconds=model_seconds,
-            waiting_seconds=waiting_seconds,
+            model_seconds=model.model_seconds,
+            waiting_seconds=model.waiting_seconds,
         )
 
     def _log(self, text: str) -> None:

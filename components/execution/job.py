@@ -1,5 +1,6 @@
 """What is to be tried: one physical attempt at one task."""
 
+import hashlib
 from dataclasses import dataclass
 
 from agentcompass.components.contracts.attempt import AttemptKey
@@ -15,6 +16,13 @@ class Job:
     sample: Sample
     """Evaluator side; the agent's stage hands out `task` only."""
     settings: ExecutionSettings
+    fingerprint: str = ""
+    """Short name for all that the result depends on, the task's content included."""
+
+    def stage_key(self, stage: str) -> str:
+        """Names one stage of this attempt, and nothing else, in every run and process."""
+        task = hashlib.sha256(self.key.task_id.encode()).hexdigest()[:16]
+        return f"{self.fingerprint}-{task}-{self.key.index}-{self.key.physical}-{stage}"
 
     @property
     def task(self) -> Task:

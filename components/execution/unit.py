@@ -1,19 +1,16 @@
-"""Carry out a unit: its attempts in order, each recorded the moment it ends."""
+"""Carry out a unit's next attempt, and record it the moment it ends."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from dataclasses import replace
 
-from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord
-from agentcompass.components.contracts.errors import POLICIES, AgentCompassError
-from agentcompass.components.contracts.run import RunPlan
-from agentcompass.components.execution.attempt import Stages, run_attempt
-from agentcompass.components.execution.board import Board
+from agentcompass.components.contracts.attempt import AttemptRecord, Checkpoint
+from agentcompass.components.contracts.errors import POLICIES, AgentCompassError, Phase
+from agentcompass.components.execution.attempt import run_attempt
 from agentcompass.components.execution.desk import AttemptDesk
-from agentcompass.components.execution.job import Job
-from agentcompass.components.execution.parts import Parts
-from agentcompass.components.execution.schedule import Unit
-from agentcompass.components.results.store import RunStore
+from agentcompass.components.execution.open_run import OpenRun
+from agentcompass.components.execution.retry import is_retried, pause_seconds
+from agentcompass.components.execution.schedule import Later, Unit
 
 log = logging.getLogger(__name__)
 
@@ -21,45 +18,94 @@ TOLD_UNSCORED = 5
 """So many unscored attempts are told on the console, the rest in the log file."""
 
 
-async def run_unit(
-    unit: Unit, plan: RunPlan, parts: Parts, store: RunStore, board: Board, stages: Stages
-) -> None:
-    """Raises only what must stop the run: a failure whose policy says so, a full disk."""
-    settings, succeeded = plan.request.execution, False
-    for index in unit.indices:
-        key = AttemptKey(task_id=unit.sample.task.id, index=index)
-        if succeeded:
-            record = AttemptRecord(key=key, status="skipped")
-            await _save(store, unit, settings.attempts.k, record)
-            board.skipped(record)
-            continue
-        board.started()
-        ended = None
+async def run_unit(unit: Unit, run: OpenRun) -> Later | None:
+    """What comes after this attempt: a further try of it, the unit's next one, or nothing.
+
+    Raises only what must stop the run: a failure whose policy says so, a full disk.
+    """
+    place = unit.key.task_id, unit.key.index
+    if place in run.adopted:
+        await run.stages.recall(run.job(unit.sample, unit.key))
+        return await _next(unit, run, run.adopted[place])
+    record, checkpoint = await _attempt(unit, run)
+    failed_tries = len(unit.failures) + 1
+    settings = run.plan.request.execution
+    if record.failure and is_retried(record.failure, failed_tries, settings):
+        run.board.ended(None)
+        seconds = pause_seconds(failed_tries, settings)
+        log.info("%s again in %.0f s: %s", unit.key, seconds, record.failure.message)
+        return Later(_again(unit, record, checkpoint, run), seconds)
+    await _save(unit, run, record)
+    run.board.ended(record)
+    _tell(record, run)
+    if record.failure and (policy := POLICIES[record.failure.code]).stops_run:
+        message = f"{policy.meaning}: {record.failure.message}"
+        raise AgentCompassError(record.failure.code, message)
+    return await _next(unit, run, record.value)
+
+
+async def _attempt(unit: Unit, run: OpenRun) -> tuple[AttemptRecord, Checkpoint | None]:
+    """The attempt's record, earlier tries included, and what the agent left if it came so far."""
+    checkpoint = unit.checkpoint or run.checkpoints.get((unit.key.task_id, unit.key.index))
+    if checkpoint is not None:
+        unit = replace(unit, physical=checkpoint.key.physical)
+    async with run.slots.held():
+        run.board.started()
         try:
-            job = Job(store.folder.root.name, key, unit.sample, settings)
-            record = await run_attempt(job, parts, AttemptDesk(store, key), stages)
-            await _save(store, unit, settings.attempts.k, record)
-            ended = record
-        finally:
-            board.ended(ended)
-        _tell(record, board)
-        succeeded = unit.stop_at_success and record.value == 1.0
-        if record.failure is not None and (policy := POLICIES[record.failure.code]).stops_run:
-            message = f"{policy.meaning}: {record.failure.message}"
-            raise AgentCompassError(record.failure.code, message)
+            desk = AttemptDesk(run.store, unit.key, checkpoint)
+            job = run.job(unit.sample, unit.key)
+            record = await run_attempt(job, run.parts, desk, run.stages)
+        except BaseException:
+            run.board.ended(None)
+            raise
+    update = {"usage": unit.spent + record.usage, "earlier_failures": unit.failures}
+    return record.model_copy(update=update), desk.checkpoint
 
 
-def _tell(record: AttemptRecord, board: Board) -> None:
+def _again(unit: Unit, record: AttemptRecord, checkpoint: Checkpoint | None, run: OpenRun) -> Unit:
+    """The same attempt once more: only its judging if the agent's part stands."""
+    assert record.failure is not None
+    failures = (*unit.failures, record.failure)
+    judge_only = record.failure.phase is Phase.SCORE and checkpoint is not None
+    if judge_only and run.parts.benchmark.verification != "reuse":
+        return replace(unit, failures=failures, checkpoint=checkpoint)
+    run.checkpoints.pop((unit.key.task_id, unit.key.index), None)
+    return replace(
+        unit,
+        physical=record.key.physical + 1,
+        failures=failures,
+        spent=record.usage,
+        checkpoint=None,
+    )
+
+
+async def _next(unit: Unit, run: OpenRun, value: float | None) -> Later | None:
+    rest = unit.indices[1:]
+    if not rest:
+        return None
+    following = Unit(unit.sample, rest, unit.stop_at_success)
+    if not (unit.stop_at_success and value == 1.0):
+        return Later(following)
+    while following.indices:
+        record = AttemptRecord(key=following.key, status="skipped")
+        await _save(following, run, record)
+        run.board.skipped(record)
+        following = replace(following, indices=following.indices[1:])
+    return None
+
+
+def _tell(record: AttemptRecord, run: OpenRun) -> None:
     if record.failure is None:
         log.debug("%s: scored %s", record.key, record.value)
         return
-    unscored = board.progress.unscored
+    unscored = run.board.progress.unscored
     level = logging.WARNING if unscored <= TOLD_UNSCORED else logging.DEBUG
     more = "; further ones are told in the run's log only" if unscored == TOLD_UNSCORED else ""
     failure = record.failure
     log.log(level, "%s unscored: %s: %s%s", record.key, failure.code, failure.message, more)
 
 
-async def _save(store: RunStore, unit: Unit, planned: int, record: AttemptRecord) -> None:
-    save: Callable[..., None] = store.save_record
-    await asyncio.to_thread(save, unit.sample.task, planned, unit.sample.content_hash, record)
+async def _save(unit: Unit, run: OpenRun, record: AttemptRecord) -> None:
+    k = run.plan.request.execution.attempts.k
+    sample = unit.sample
+    await asyncio.to_thread(run.store.save_record, sample.task, k, sample.content_hash, record)

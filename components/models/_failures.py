@@ -188,14 +188,15 @@ def _text(error: object, words: str) -> str:
 
 def _excerpt(reply: RawReply) -> str:
     text = reply.body[:4_000].decode("utf-8", errors="replace").strip()
+    status = "" if reply.status == 200 else f"status {reply.status}, "
     if 300 <= reply.status < 400:
         return f"it redirects to {reply.headers.get('location', 'nowhere')}; use that address"
     if not text:
-        return "empty body"
+        return f"{status}empty body"
     if "<html" in text.lower() or "<!doctype" in text.lower():
         title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
-        return f"an HTML page ({title[1].strip() if title else 'without a title'})"
-    return text[:400]
+        return f"{status}an HTML page ({title[1].strip() if title else 'without a title'})"
+    return status + text[:400]
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -3,6 +3,7 @@
     results/[run-name/]<model>__<benchmark>__<harness>/<run-id>/
       run.json              the resolved request (no secrets), versions, fingerprints, the tasks
       progress.json         counts, for any tool that polls
+      lease.json            locked by the process that works in the run, and tells which it is
       tasks/<task>/
         detail.json         the complete record of a task: all its attempts
         attempt-<i>/        the first execution of attempt i
@@ -19,6 +20,7 @@
       analysis/             one JSON per analyzer, analysis.md
       report.html
       logs/run.log
+      .prefect/             Prefect's cache records, one per stage; the files above decide
 
 Model, benchmark, harness and task ids are mapped by `names.safe_name` (namespace: by
 `names.namespace_part`); run name and run id are the user's and stand as typed, or are refused.
@@ -62,6 +64,14 @@ class RunFolder:
     @property
     def progress_json(self) -> Path:
         return self.root / "progress.json"
+
+    @property
+    def lease(self) -> Path:
+        return self.root / "lease.json"
+
+    @property
+    def stages(self) -> Path:
+        return self.root / ".prefect"
 
     @property
     def metrics_json(self) -> Path:

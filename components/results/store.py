@@ -8,7 +8,7 @@ DamagedRecord, which names the file and leaves it as it is.
 import logging
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,10 @@ class RunStore:
     masker: Masker = field(default_factory=Masker)
     _stripes: tuple[threading.Lock, ...] = field(default_factory=_locks, repr=False)
     """A task's lock is one of these, by its id: as many locks as stripes, not as tasks."""
+
+    @property
+    def run_id(self) -> str:
+        return self.folder.run_id
 
     # The run
 
@@ -117,6 +121,13 @@ class RunStore:
         self, task: Task, planned: int, content_hash: str, record: AttemptRecord
     ) -> None:
         """Put the outcome of an attempt into its task's detail, in the place of an earlier one."""
+        self.save_records(task, planned, content_hash, [record])
+
+    def save_records(
+        self, task: Task, planned: int, content_hash: str, records: Sequence[AttemptRecord]
+    ) -> None:
+        """The same for several attempts, in one write."""
+        indexes = {record.key.index for record in records}
         with self._lock(task.id):
             old = self.read_detail(task.id)
             if old is not None and old.content_hash != content_hash:
@@ -125,8 +136,8 @@ class RunStore:
                     f"task {task.id} changed since its detail was begun: "
                     f"{self.folder.detail(task.id)}",
                 )
-            kept = [r for r in (old.attempts if old else ()) if r.key.index != record.key.index]
-            attempts = tuple(sorted([*kept, record], key=lambda r: r.key.index))
+            kept = [r for r in (old.attempts if old else ()) if r.key.index not in indexes]
+            attempts = tuple(sorted([*kept, *records], key=lambda r: r.key.index))
             detail = Detail(
                 task_id=task.id,
                 category=task.category,

@@ -239,7 +239,7 @@ def test_interrupting_keeps_what_is_finished_and_leaves_no_process(
     time.sleep(0.5)
     run.send_signal(number)
     output, errors = run.communicate(timeout=90)
-    assert run.returncode == 130, errors.decode()
+    assert run.returncode == 128 + number, errors.decode()
     assert not _running(marker)
     ended = Ended(run.returncode, output.decode(), errors.decode())
     assert "Traceback" not in ended.stderr

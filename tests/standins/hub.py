@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -152,7 +152,8 @@ def _handler(hub: HubStandIn) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Connection", "close")
             self.end_headers()
             if self.command == "GET":
-                self.wfile.write(body[: len(body) // 2] if cut else body)
+                with suppress(BrokenPipeError):  # a client that had enough
+                    self.wfile.write(body[: len(body) // 2] if cut else body)
             self.close_connection = self.close_connection or cut
 
     return Handler

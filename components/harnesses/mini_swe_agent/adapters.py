@@ -131,6 +131,9 @@ class SandboxEnvironment:
         shown: str = output["output"] or output["exception_info"]
         self.unseen.append((action["tool_call_id"], shown))
         self._check_submitted(output)
+        if result is not None and result.stdout_dropped_bytes:
+            # The library's template elides the middle, where the sandbox's own marker stands.
+            output["output"] += f"\n[… {result.stdout_dropped_bytes} bytes dropped in all …]"
         return output
 
     def get_template_vars(self, **extra: Any) -> dict[str, Any]:

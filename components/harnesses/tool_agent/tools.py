@@ -189,8 +189,9 @@ def _shown(result: ExecResult, timeout_seconds: float, limit_chars: int) -> str:
     if len(stdout) + len(stderr) > limit_chars:
         half = limit_chars // 2
         room = max(half, limit_chars - len(stderr))
-        stdout = shorten(stdout, room)
-        stderr = shorten(stderr, max(half, limit_chars - len(result.stdout)))
+        stdout = shorten(stdout, room, dropped_bytes=result.stdout_dropped_bytes)
+        room = max(half, limit_chars - len(result.stdout))
+        stderr = shorten(stderr, room, dropped_bytes=result.stderr_dropped_bytes)
     if result.timed_out:
         ending = f"timed out after {timeout_seconds:g} s and was killed"
     elif result.exit_code is not None and result.exit_code < 0:

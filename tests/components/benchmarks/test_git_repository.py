@@ -190,6 +190,6 @@ def test_a_machine_without_git_is_told_plainly(tmp_path: Path) -> None:
             assert failed.value.code is Code.ENVIRONMENT_SETUP
             with pytest.raises(AgentCompassError, match="needs git") as failed:
                 await take_patch(env, BASE)
-            assert failed.value.code is Code.GRADER_CRASHED
+            assert failed.value.code is Code.ARTIFACT_FAILED
 
     asyncio.run(run())

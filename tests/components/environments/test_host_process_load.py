@@ -32,10 +32,11 @@ def test_a_hundred_sandboxes_leave_no_handle_and_no_process(tmp_path: Path) -> N
     async def run() -> None:
         await one(tmp_path, 0)
         process = psutil.Process()
-        before = process.num_fds(), set(process.children(True))
+        handles, children = process.num_fds(), set(process.children(True))
         for number in range(100):
             await one(tmp_path, number)
-        assert (process.num_fds(), set(process.children(True))) == before
+        assert process.num_fds() <= handles
+        assert set(process.children(True)) == children
 
     asyncio.run(run())
     assert list(tmp_path.iterdir()) == []

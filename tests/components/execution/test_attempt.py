@@ -13,17 +13,10 @@ from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.results.paths import RunFolder
 from agentcompass.components.results.store import RunStore
+from tests.components.execution.stages import Directly
 from tests.standins.parts import YesBenchmark, parts, says_yes, sleeps_for_ever
 
 KEY = AttemptKey(task_id="t1", index=1)
-
-
-class Directly:
-    async def agent(self, job: Any, work: Any) -> Any:
-        return await work()
-
-    async def score(self, job: Any, work: Any) -> Any:
-        return await work()
 
 
 def attempt(tmp_path: Path, made_of: Parts, **settings: Any) -> AttemptRecord:

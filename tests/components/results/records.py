@@ -72,6 +72,7 @@ def record(task_id: str, index: int, outcome: Outcome, **fields: object) -> Atte
 
 def full_checkpoint(key: AttemptKey | None = None) -> Checkpoint:
     return Checkpoint(
+        content_hash="0" * 64,
         key=key or AttemptKey(task_id="django/Ticket #7", index=2, physical=3),
         submission=Submission(
             answer="42 \u2028 \U0001f600 \\u0000",

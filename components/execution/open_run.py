@@ -1,0 +1,66 @@
+"""A run whose folder is open: what its attempts share."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentcompass.components.contracts.attempt import AttemptKey, Checkpoint
+from agentcompass.components.contracts.run import RunPlan
+from agentcompass.components.contracts.task import Sample
+from agentcompass.components.execution.adoption import adopt, link
+from agentcompass.components.execution.attempt import Stages
+from agentcompass.components.execution.board import Board
+from agentcompass.components.execution.capacity import Slots, Unlimited
+from agentcompass.components.execution.fingerprint import digest
+from agentcompass.components.execution.job import Job
+from agentcompass.components.execution.parts import Parts
+from agentcompass.components.results.store import RunStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class OpenRun:
+    plan: RunPlan
+    parts: Parts
+    fingerprint: Mapping[str, object]
+    store: RunStore
+    board: Board
+    stages: Stages
+    slots: Slots = field(default_factory=Unlimited)
+    adopted: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Task id and attempt → value, for the attempts taken over from an earlier run."""
+    checkpoints: dict[tuple[str, int], Checkpoint] = field(default_factory=dict)
+    """Taken over, and still to be judged."""
+
+    def adopt_from(self, source: RunStore, samples: Sequence[Sample]) -> None:
+        """Take over what stands of an earlier run. Blocking."""
+        verification = self.parts.benchmark.verification
+        known = {sample.task.id: sample for sample in samples}
+        for task_id, found in adopt(self.plan, verification, samples, source, self.store):
+            for record in found.records:
+                self.adopted[task_id, record.key.index] = record.value or 0.0
+                self.board.adopted(record)
+                self._link_stages(source, known[task_id], record.key, "agent", "score")
+            for index, checkpoint in found.checkpoints.items():
+                self.checkpoints[task_id, index] = checkpoint
+                self._link_stages(source, known[task_id], checkpoint.key, "agent")
+        log.info(
+            "%d scored attempts and %d checkpoints are taken over from run %s",
+            len(self.adopted),
+            len(self.checkpoints),
+            source.run_id,
+        )
+
+    def _link_stages(self, source: RunStore, sample: Sample, key: AttemptKey, *stages: str) -> None:
+        """Prefect's own records of the stages, so that it too takes them from its cache."""
+        job = self.job(sample, key)
+        self.store.folder.stages.mkdir(exist_ok=True)
+        for name in (job.stage_key(stage) for stage in stages):
+            if (source.folder.stages / name).is_file():
+                link(str(source.folder.stages / name), str(self.store.folder.stages / name))
+
+    def job(self, sample: Sample, key: AttemptKey) -> Job:
+        depends_on = digest([self.fingerprint, sample.content_hash])
+        settings = self.plan.request.execution
+        return Job(self.store.run_id, key, sample, settings, depends_on)

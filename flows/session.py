@@ -1,0 +1,66 @@
+"""The starter's side of a run: who listens, and the wish to stop."""
+
+import asyncio
+import signal as signals
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from agentcompass.components.contracts.progress import Outcome, Progress
+from agentcompass.flows.logs import RunLog
+
+
+@dataclass
+class Session:
+    listen: Callable[[Progress], None] = lambda progress: None
+    note: Callable[[str], None] = lambda line: None
+    log: RunLog = field(default_factory=RunLog)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set: end the attempts, keep what is finished."""
+    signal: int | None = None
+    """The signal that asked for it."""
+    attempts_began: bool = False
+    outcome: Outcome | None = None
+
+    def request_stop(self, number: int, loop: asyncio.AbstractEventLoop, run: "Cancels") -> None:
+        """Called from any thread. Before the attempts there is nothing to keep: the run is
+        cancelled; later wishes change nothing."""
+        if self.signal is not None:
+            return
+        self.signal = number
+
+        def wish() -> None:
+            if self.attempts_began:
+                self.stop.set()
+            else:
+                run.cancel()
+
+        loop.call_soon_threadsafe(wish)
+
+
+Cancels = asyncio.Task[Outcome]
+
+_session: ContextVar[Session | None] = ContextVar("agentcompass_session", default=None)
+
+
+def session() -> Session:
+    return _session.get() or Session()
+
+
+@contextmanager
+def listening(chosen: Session) -> Iterator[Session]:
+    """Runs started in this block report to this session."""
+    token = _session.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _session.reset(token)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal ended the run before it had attempts."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signals.Signals(number).name)
+        self.exit_code = 128 + number
