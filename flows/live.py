@@ -15,6 +15,7 @@ from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
 from agentcompass.components.execution.board import Board
+from agentcompass.components.execution.conclusion import conclude
 from agentcompass.components.execution.fingerprint import fingerprint
 from agentcompass.components.execution.open_run import OpenRun
 from agentcompass.components.execution.parts import Parts, assemble
@@ -49,6 +50,7 @@ class LiveRun:
         self.ending: Ending | Literal["running"] = "running"
         self.failure: Exception | None = None
         self._lease: RunLease | None = None
+        session.run = self
 
     @property
     def store(self) -> RunStore:
@@ -85,9 +87,19 @@ class LiveRun:
         if source is not None:
             self.open.adopt_from(source, self.samples)
 
+    @property
+    def attempts_ended(self) -> bool:
+        return self.ending != "running" or self.failure is not None
+
     def close(self) -> None:
         if self._lease is not None:
             self._lease.release()
+
+    def compute(self) -> None:
+        """From the recorded attempts to the numbers, in every form they are read in. Blocking."""
+        self.metrics = conclude(
+            self.plan, self.parts.benchmark_parameters, self.dataset, self.samples, self.store
+        )
 
     @contextmanager
     def noting_failure(self) -> Iterator[None]:

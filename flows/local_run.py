@@ -5,6 +5,7 @@ import logging
 from typing import Any
 from uuid import UUID
 
+import httpx
 import prefect
 import prefect.runtime.flow_run
 from prefect.client.orchestration import get_client
@@ -17,13 +18,17 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import State, StateType
 from prefect.events.worker import EventsWorker
+from prefect.exceptions import PrefectException
 
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.execution import analysis
 from agentcompass.components.results.masking import Masker
+from agentcompass.flows.dead_runs import mark_dead_runs
 from agentcompass.flows.logs import logging_to
 from agentcompass.flows.names import tags
 from agentcompass.flows.run import evaluate
+from agentcompass.flows.server import ServerProblem
 from agentcompass.flows.session import Session, listening
 
 log = logging.getLogger(__name__)
@@ -35,13 +40,31 @@ async def carry_out(request: RunRequest, secrets: tuple[str, ...], session: Sess
     """Run the flow in this process; its own failures rise, an early end is in the outcome."""
     with logging_to(request.runtime, Masker(secrets)) as run_log:
         session.log = run_log
+        await mark_dead_runs()
         with listening(session), prefect.tags(*tags(request)):
-            state: State[Any] = await evaluate(request, return_state=True)
+            try:
+                state: State[Any] = await evaluate(request, return_state=True)
+            except (httpx.HTTPError, OSError, PrefectException) as error:
+                return await _finish_alone(session, error)
+        if session.outcome is None and session.run is not None and session.run.attempts_ended:
+            return await _finish_alone(session, state)
         await _until_recorded(state.state_details.flow_run_id)
         if session.outcome is None:
             await state.result()  # raises what stopped the flow before it had attempts
             raise RuntimeError(f"the flow ended as {state.name} without an outcome")
         return session.outcome
+
+
+async def _finish_alone(session: Session, reason: object) -> Outcome:
+    """The Prefect API went away: what was measured is on disk, and its numbers can be made."""
+    run = session.run
+    if run is None or not run.attempts_ended:
+        raise ServerProblem(f"the Prefect API failed before the attempts ended: {reason}")
+    log.warning("the Prefect API went away; the result is complete without it")
+    log.debug("it failed with: %r", reason)
+    await asyncio.to_thread(run.compute)
+    await asyncio.to_thread(analysis.analyze, run.store)
+    return run.conclude()
 
 
 async def _until_recorded(flow_run_id: UUID | None) -> None:

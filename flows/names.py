@@ -3,6 +3,7 @@
 from typing import Any
 
 import prefect.runtime.flow_run
+from prefect.context import TagsContext
 
 from agentcompass.components.contracts.run import RunRequest
 
@@ -13,6 +14,15 @@ def run_name() -> str:
     if isinstance(request, dict):
         request = RunRequest.model_validate(request)
     return f"{request.benchmark.id} · {request.harness.id} · {request.model.id}"
+
+
+def untagged() -> TagsContext:
+    """Within this block Prefect task runs carry no tags.
+
+    For each tagged task run the engine asks the API whether the tag has a limit: 12-75 ms, and a
+    failure when the server is away. Limits of ours are held by the run as a whole.
+    """
+    return TagsContext(current_tags=set())
 
 
 def tags(request: RunRequest) -> list[str]:

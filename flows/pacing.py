@@ -16,7 +16,6 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import AsyncExitStack, suppress
-from types import TracebackType
 from typing import Self
 
 from agentcompass.flows.prefect_limit import LimitMissing, NoAnswer, PrefectLimit, open_client
@@ -65,12 +64,7 @@ class OpeningPace:
             self._giver = asyncio.create_task(self._give())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *ending: object) -> None:
         if not self._qps:
             return
         self._giver.cancel()

@@ -14,15 +14,16 @@ from prefect.client.schemas.objects import State
 from agentcompass.components.contracts.errors import PreflightRefused
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
-from agentcompass.components.execution import analysis, conclusion, prepare
+from agentcompass.components.execution import analysis, prepare
 from agentcompass.components.execution import preflight as checks
 from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
 from agentcompass.flows.cache import by_key
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.live import current, live
-from agentcompass.flows.names import run_name
-from agentcompass.flows.reporting import final_state, publish_results, reporting
+from agentcompass.flows.names import run_name, untagged
+from agentcompass.flows.page import kept_up_to_date, publish_results
+from agentcompass.flows.reporting import final_state, reporting
 
 
 @prefect.flow(flow_run_name=run_name, persist_result=False)
@@ -32,7 +33,7 @@ async def evaluate(request: RunRequest) -> Outcome | State[Outcome]:
         await prepare_data()
         await preflight()
         await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
-        async with reporting(run):
+        async with reporting(run), kept_up_to_date(run):
             # A failure that stops the attempts is in `run.failure`: what is finished still counts.
             await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
             await aggregate()
@@ -61,7 +62,7 @@ async def attempts() -> None:
     run = current()
     settings, runtime = run.plan.request.execution, run.plan.request.runtime
     run.session.attempts_began = True
-    with run.handover.closing(), run.noting_failure():
+    with run.handover.closing(), run.noting_failure(), untagged():
         run.ending = await work_through(
             units(run.samples, settings.attempts),
             min(settings.task_concurrency, run.board.progress.planned),
@@ -84,7 +85,7 @@ async def attempt(name: str, key: str, work: Callable[[], Awaitable[None]]) -> d
 async def scoring() -> None:
     """Judge every checkpoint the moment it exists."""
     run = current()
-    with run.noting_failure():
+    with run.noting_failure(), untagged():
         await run.handover.judge_all()
 
 
@@ -101,14 +102,7 @@ async def score(name: str, key: str, work: Callable[[], Awaitable[None]]) -> dic
 async def aggregate() -> None:
     """From the recorded attempts to the numbers: metrics.json, attempts.parquet, summary.md."""
     run = current()
-    run.metrics = await asyncio.to_thread(
-        conclusion.conclude,
-        run.plan,
-        run.parts.benchmark_parameters,
-        run.dataset,
-        run.samples,
-        run.store,
-    )
+    await asyncio.to_thread(run.compute)
     await publish_results(run)
 
 

@@ -102,6 +102,16 @@ def status() -> ServerState | None:
     return state
 
 
+def revive(url: str) -> bool:
+    """Start our server again if it stood at this address and is gone; False if it is not ours."""
+    state = _read_state()
+    if state is None or state.url != url:
+        return False
+    if _process(state) is not None:
+        return True
+    return start().url == url
+
+
 def stop() -> bool:
     """End the server; False if none was running."""
     with FileLock(home() / "agentcompass-server.lock", timeout=START_TIMEOUT_SECONDS + 30):
@@ -180,9 +190,12 @@ _CLIENT_ONLY = {"PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_PROFILE"}
 
 
 def _free_port() -> int:
-    """Prefect's usual port, else any free one."""
-    for port in (USUAL_PORT, 0):
+    """The port of the server before, for the runs that still talk to it; the usual one; any."""
+    before = _read_state()
+    port_before = [int(before.ui_url.rpartition(":")[2])] if before else []
+    for port in (*port_before, USUAL_PORT, 0):
         with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agentcompass.components.contracts.progress import Outcome, Progress
 from agentcompass.flows.logs import RunLog
+
+if TYPE_CHECKING:
+    from agentcompass.flows.live import LiveRun
 
 
 @dataclass
@@ -22,6 +26,7 @@ class Session:
     """The signal that asked for it."""
     attempts_began: bool = False
     outcome: Outcome | None = None
+    run: "LiveRun | None" = None
 
     def request_stop(self, number: int, loop: asyncio.AbstractEventLoop, run: "Cancels") -> None:
         """Called from any thread. Before the attempts there is nothing to keep: the run is

@@ -10,10 +10,8 @@ back as attempts end. Attempts' task runs must not carry the tag: the engine wou
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 from agentcompass.flows.fair_shares import Wishes, fair_share
@@ -27,18 +25,17 @@ from agentcompass.flows.prefect_limit import (
     open_client,
 )
 from agentcompass.flows.server import ServerProblem
+from agentcompass.flows.slot_queue import SlotQueue
 
 log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 128
 OPEN_WITHIN_SECONDS = 30
-CLOSE_WITHIN_SECONDS = 5
+CLOSE_WITHIN_SECONDS = 4
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 3
 LOOK_SECONDS = 1.5
 LOOK_SECONDS_A_RUN = 0.1
 """With many runs on one API each looks less often: ten looks a second in all."""
-WISH_SECONDS = 5.0
-"""Slots that were wanted within this time are still wanted: attempts end and begin."""
 LARGEST_LEASE = 4
 TELL_WAITING_AFTER_SECONDS = 10
 
@@ -51,142 +48,74 @@ class ProviderSlots:
         `wanted`: the most that this run can use at once.
         """
         self.provider = provider
-        self._wish = limit
+        self._chosen = limit
         self._ceiling = wanted
-        self._busy = 0
-        self._bound = 0  # so many may be busy: held, less what is about to be given back
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._peaks: deque[tuple[float, int]] = deque()  # (loop time, slots wanted then)
         self._leases: list[Lease] = []
         self._leaving: list[Lease] = []
         self._wake = asyncio.Event()
-        self._look_at = 0.0
+        self._queue = SlotQueue(on_more=self._look_soon, on_free=self._wake_if_leaving)
+        self._look_at = 0.0  # loop time
+        self._runs = 1
         self._closing = False
         self._opened = AsyncExitStack()
         self._trouble: str | None = None
         self._empty_since: float | None = None
-        self._told_waiting = False
 
     async def __aenter__(self) -> Self:
         """Raises ServerProblem if the API has no answer for half a minute."""
-        if self._wish == 0:
+        if self._chosen == 0:
             return self
         client = await self._opened.enter_async_context(open_client())
         self._limit = PrefectLimit(client, f"tag:provider:{self.provider}")
         self._wishes = Wishes(client, f"provider:{self.provider}")
         try:
-            await self._ensure_limit()
+            await self._open()
         except BaseException:
             await self._opened.aclose()
             raise
-        self._note(self._ceiling)
+        self._queue.want(self._ceiling)
         self._keeper = asyncio.create_task(self._keep())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._wish != 0:
+    async def __aexit__(self, *ending: object) -> None:
+        if self._chosen != 0:
             await _in_spite_of_cancellation(self._close())
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         """One slot for one physical attempt. It is never taken away while the attempt runs."""
-        if self._wish == 0:
+        if self._chosen == 0:
             yield
             return
-        await self._take()
+        if self._closing:
+            raise RuntimeError("the slots of this run are given back already")
+        await self._queue.take()
         try:
             yield
         finally:
-            self._free()
+            self._queue.free()
 
     def needs(self, count: int) -> None:
         """At most so many slots will be used at once from now on: the attempts that are left."""
         self._ceiling = min(self._ceiling, max(0, count))
-        if self._ceiling < self._held:
+        if self._ceiling < self._held and not self._closing:
             self._look_soon(0.3)  # one look for many attempts that end together
 
-    # In this process
-
-    async def _take(self) -> None:
-        if self._closing:
-            raise RuntimeError("the slots of this run are given back already")
-        if self._busy < self._bound and not self._waiting:
-            self._busy += 1
-            self._note(self._busy)
-            return
-        place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
-        if self._note(self._busy + len(self._waiting)):
-            self._look_soon()
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._free()  # it was given in the moment of the cancellation
-            else:
-                with suppress(ValueError):
-                    self._waiting.remove(place)
-            raise
-
-    def _free(self) -> None:
-        self._busy -= 1
-        self._hand_out()
-        if self._leaving:
-            self._wake.set()
-
-    def _hand_out(self) -> None:
-        while self._waiting and self._busy < self._bound:
-            place = self._waiting.popleft()
-            if not place.done():
-                self._busy += 1
-                place.set_result(None)
-
-    def _note(self, wanted: int) -> bool:
-        """Remember what is wanted now; true if it is more than lately."""
-        now = asyncio.get_running_loop().time()
-        more = all(before < wanted for _, before in self._peaks)
-        while self._peaks and self._peaks[-1][1] <= wanted:
-            self._peaks.pop()
-        self._peaks.append((now, wanted))
-        return more
-
-    @property
-    def _wanted(self) -> int:
-        """The most that was wanted lately; the deque's figures fall from left to right."""
-        now = asyncio.get_running_loop().time()
-        while self._peaks and now - self._peaks[0][0] > WISH_SECONDS:
-            self._peaks.popleft()
-        current = self._busy + len(self._waiting)
-        return min(self._ceiling, max(current, self._peaks[0][1] if self._peaks else 0))
-
-    @property
-    def _held(self) -> int:
-        return sum(lease.slots for lease in self._leases)
-
-    def _look_soon(self, seconds: float = 0.0) -> None:
-        self._look_at = min(self._look_at, asyncio.get_running_loop().time() + seconds)
-        self._wake.set()
-
-    # At the API
-
-    async def _ensure_limit(self) -> None:
+    async def _open(self) -> None:
         deadline = asyncio.get_running_loop().time() + OPEN_WITHIN_SECONDS
         while True:
             try:
-                await self._limit.ensure(
-                    self._wish or DEFAULT_LIMIT, overwrite=self._wish is not None
-                )
-                await self._wishes.ensure()
+                await self._ensure()
                 return
             except NoAnswer as error:
                 if asyncio.get_running_loop().time() > deadline:
                     raise ServerProblem(f"no limit for {self.provider}: {error}") from error
                 await asyncio.sleep(1)
+
+    async def _ensure(self) -> None:
+        explicit = self._chosen is not None
+        await self._limit.ensure(self._chosen or DEFAULT_LIMIT, overwrite=explicit)
+        await self._wishes.ensure()
 
     async def _keep(self) -> None:
         """Renew, give back, look and take until closed. Nothing ends this early."""
@@ -215,67 +144,81 @@ class ProviderSlots:
         for lease in list(self._leases):
             if lease.age_seconds < RENEW_AFTER_SECONDS or await self._limit.renew(lease):
                 continue
-            lost_by_server = lease.age_seconds < LEASE_SECONDS - 5
+            forgotten = lease.age_seconds < LEASE_SECONDS - 5
             self._drop([lease])
-            self._look_at = 0.0
-            if lost_by_server:  # it restarted with leases in memory: still counted, never freed
+            self._look_soon()
+            if forgotten:  # a server with leases in memory restarted: counted, but never freed
                 await self._limit.uncount(lease)
 
     async def _give_back(self) -> None:
         for lease in list(self._leaving):
-            if self._held - lease.slots >= self._busy:
+            if self._held - lease.slots >= self._queue.busy:
                 self._drop([lease])  # first: whatever the answer, it is not ours any more
                 await self._limit.give_back(lease)
 
     async def _look(self) -> None:
         """Read the limit and everybody's wishes; hold what is ours of it, neither more nor less."""
-        reading, share = await self._read_share()
+        pause = max(LOOK_SECONDS, LOOK_SECONDS_A_RUN * self._runs) * random.uniform(0.7, 1.1)
+        self._look_at = asyncio.get_running_loop().time() + pause
+        wanted = min(self._ceiling, self._queue.wanted)
+        reading = await self._read()
+        share = min(wanted, await self._share(wanted, reading))
         self._leaving = to_give_back(self._leases, self._held - share)
-        self._rebound()
+        self._rebind()
         missing = share - self._held
         free = missing if reading.free is None else min(missing, reading.free)
         while free > 0 and not self._closing:
             slots = max(1, min(LARGEST_LEASE, free // 8))
-            lease = await self._limit.take(slots, None)
+            lease = await self._limit.take(slots)
             if lease is None:
-                break
+                break  # somebody was faster
             self._leases.append(lease)
-            self._rebound()
+            self._rebind()
             free -= slots
         self._tell_waiting(reading)
 
-    async def _read_share(self) -> tuple[Reading, int]:
-        wanted = self._wanted
+    async def _read(self) -> Reading:
         try:
-            reading = await self._limit.read()
-        except LimitMissing:  # an operator deleted it, and with it what it knew of our leases
+            return await self._limit.read()
+        except LimitMissing:  # an operator deleted it, and with it the count of our leases
             self._drop(self._leases)
-            await self._ensure_limit()
-            reading = await self._limit.read()
-        share, runs = wanted, 1
+            await self._ensure()
+            return await self._limit.read()
+
+    async def _share(self, wanted: int, reading: Reading) -> int:
         try:
             await self._wishes.tell(wanted)
             wishes = await self._wishes.read()
-            runs = len(wishes)
-            if reading.slots is not None:
-                share = fair_share(reading.slots, wishes, self._wishes.me)
         except NoAnswer as error:  # less fair, as limited
             log.debug("what others want of %s is not known: %s", self.provider, error)
             if isinstance(error, LimitMissing):
                 await self._wishes.ensure()
-        pause = max(LOOK_SECONDS, LOOK_SECONDS_A_RUN * runs)
-        self._look_at = asyncio.get_running_loop().time() + pause * random.uniform(0.7, 1.1)
-        return reading, share
+            return wanted
+        self._runs = len(wishes)
+        if reading.slots is None:
+            return wanted
+        return fair_share(reading.slots, wishes, self._wishes.me)
+
+    @property
+    def _held(self) -> int:
+        return sum(lease.slots for lease in self._leases)
 
     def _drop(self, leases: Sequence[Lease]) -> None:
         gone = set(leases)
         self._leases = [lease for lease in self._leases if lease not in gone]
         self._leaving = [lease for lease in self._leaving if lease not in gone]
-        self._rebound()
+        self._rebind()
 
-    def _rebound(self) -> None:
-        self._bound = self._held - sum(lease.slots for lease in self._leaving)
-        self._hand_out()
+    def _rebind(self) -> None:
+        self._queue.bind(self._held - sum(lease.slots for lease in self._leaving))
+
+    def _look_soon(self, seconds: float = 0.0) -> None:
+        self._look_at = min(self._look_at, asyncio.get_running_loop().time() + seconds)
+        self._wake.set()
+
+    def _wake_if_leaving(self) -> None:
+        if self._leaving:
+            self._wake.set()
 
     async def _pause(self, failures: int) -> None:
         """Until the next look is due or something is to be given back; longer after failures."""
@@ -288,15 +231,16 @@ class ProviderSlots:
             await asyncio.wait_for(self._wake.wait(), max(0.0, due))
 
     def _tell_waiting(self, reading: Reading) -> None:
+        """Once for each time that this run has to wait for its first slot."""
         now = asyncio.get_running_loop().time()
-        if self._held or not self._waiting:
-            self._empty_since, self._told_waiting = None, False
+        if self._held or not self._queue.waiting:
+            self._empty_since = None
         elif self._empty_since is None:
             self._empty_since = now
-        elif not self._told_waiting and now - self._empty_since > TELL_WAITING_AFTER_SECONDS:
-            self._told_waiting = True
+        elif now - self._empty_since > TELL_WAITING_AFTER_SECONDS:
+            self._empty_since = float("inf")
             log.warning(
-                "no slot of %s yet: %s of %s are taken by others (limit %s in the Prefect UI)",
+                "no slot of %s yet: %d of %s are taken (%s at the Prefect API)",
                 self.provider,
                 reading.taken,
                 reading.slots,
@@ -313,17 +257,20 @@ class ProviderSlots:
 
     async def _close(self) -> None:
         self._closing = True
-        self._wake.set()
+        self._look_soon()
         # A request under way may grant a lease: better to learn of it than to leave it to expire.
         await asyncio.wait({self._keeper}, timeout=CLOSE_WITHIN_SECONDS / 2)
         self._keeper.cancel()
-        with suppress(TimeoutError, NoAnswer):  # what is not given back now expires in a minute
-            async with asyncio.timeout(CLOSE_WITHIN_SECONDS):
-                await self._wishes.leave()
-                for lease in self._leases:
-                    await self._limit.give_back(lease)
+        # What is not given back now expires in a minute.
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_WITHIN_SECONDS / 2):
+            async with asyncio.timeout(1 if self._trouble else CLOSE_WITHIN_SECONDS):
+                with suppress(NoAnswer):
+                    await self._wishes.leave()
+                for lease in self._leases:
+                    with suppress(NoAnswer):
+                        await self._limit.give_back(lease)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
                 await self._opened.aclose()
 
 

@@ -6,8 +6,10 @@ files       every file of the workdir                exactly those files
 repository  the patch against the prepared base      the base with the patch
 """
 
+import asyncio
 import contextlib
 import fnmatch
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from agentcompass.components.benchmarks._git_repository import (
@@ -22,7 +24,7 @@ from agentcompass.components.benchmarks._task_file import TaskFile
 from agentcompass.components.contracts.attempt import Artifact, Submission
 from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.protocols import ArtifactDesk
-from agentcompass.components.contracts.sandbox import CaptureLimits, Environment
+from agentcompass.components.contracts.sandbox import CapturedFile, CaptureLimits, Environment
 
 CAPTURE = CaptureLimits(max_files=500, max_bytes=16 * 1024 * 1024)
 ANSWER_FILE = "answer.txt"
@@ -88,7 +90,7 @@ async def _save_patch(file: TaskFile, env: Environment, desk: ArtifactDesk) -> t
     patch = await take_patch(env, _commits(file))
     for line in patch.left_out:
         desk.note(Code.ARTIFACT_LIMIT, printable(line))
-    return (desk.save(PATCH, patch.content),)
+    return (await asyncio.to_thread(desk.save, PATCH, patch.content),)
 
 
 async def _save_workdir(
@@ -98,16 +100,23 @@ async def _save_workdir(
     for line in capture.left_out:
         if not _dropping(line.partition(":")[0]):
             desk.note(Code.ARTIFACT_LIMIT, printable(line))
-    artifacts = []
+    kept = []
     for item in sorted(capture.files, key=lambda item: item.path):
         if _dropping(item.path):
             continue
         if printable(item.path) != item.path:
             desk.note(Code.ARTIFACT_LIMIT, f"{printable(item.path)}: its name is not UTF-8")
             continue
-        name = f"{WORKDIR}{item.path}"
-        artifacts.append(desk.save(name, item.content, path=item.path, mode=item.mode))
-    return tuple(artifacts)
+        kept.append(item)
+    # Each file is synced to disk: hundreds of them on the event loop would hold up every attempt.
+    return await asyncio.to_thread(_save_all, kept, desk)
+
+
+def _save_all(files: Sequence[CapturedFile], desk: ArtifactDesk) -> tuple[Artifact, ...]:
+    return tuple(
+        desk.save(f"{WORKDIR}{file.path}", file.content, path=file.path, mode=file.mode)
+        for file in files
+    )
 
 
 def _of(submission: Submission, name: str) -> list[Artifact]:

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -50,6 +51,25 @@ class User:
     @property
     def busy(self) -> int:
         return len(self.times("begin")) - len(self.times("end"))
+
+
+@contextmanager
+def connected(url: str) -> Iterator[None]:
+    """Prefect in this process talks to that API, whatever it was set up for."""
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_CLIENT_CSRF_SUPPORT_ENABLED,
+        PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED,
+        temporary_settings,
+    )
+
+    settings = {
+        PREFECT_API_URL: url,
+        PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False,
+        PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED: False,
+    }
+    with temporary_settings(settings):
+        yield
 
 
 def until(condition: Callable[[], bool], within_seconds: float) -> float:

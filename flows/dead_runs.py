@@ -1,0 +1,134 @@
+"""Runs whose process died are shown as Crashed, not as Running for ever.
+
+A run under way has a note beside the Prefect database: its process, its flow run, its folder. The
+next start on this machine finds the notes of processes that are gone, and marks what they left.
+"""
+
+import json
+import logging
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterId,
+    FlowRunFilterParentFlowRunId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.exceptions import ObjectNotFound
+from prefect.states import Crashed
+
+from agentcompass.components.results.paths import RunFolder
+from agentcompass.components.results.store import RunStore
+from agentcompass.flows import server
+
+log = logging.getLogger(__name__)
+
+UNDER_WAY = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
+MESSAGE = "its process ended without a word; resume it with --reuse"
+
+
+@dataclass(frozen=True)
+class Note:
+    pid: int
+    process_started: float
+    flow_run_id: str
+    run_dir: str
+    api_url: str
+
+
+def note_run(flow_run_id: str, run_dir: Path) -> Path:
+    """Write this run's note; its path, to be removed when the run has ended."""
+    process = psutil.Process()
+    note = Note(
+        process.pid,
+        process.create_time(),
+        flow_run_id,
+        str(run_dir),
+        os.environ.get("PREFECT_API_URL", ""),
+    )
+    path = _folder() / f"{flow_run_id}.json"
+    path.write_text(json.dumps(asdict(note)), encoding="utf-8")
+    return path
+
+
+async def mark_dead_runs() -> None:
+    """Mark what dead processes left on this API. A failure is told in the log and harms nothing."""
+    for path in _folder().glob("*.json"):
+        try:
+            note = Note(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            path.unlink(missing_ok=True)
+            continue
+        if _alive(note) or note.api_url != os.environ.get("PREFECT_API_URL", ""):
+            continue
+        try:
+            await _mark(note)
+        except Exception as error:  # whatever the API may answer: the new run goes on
+            log.warning("the dead run %s could not be marked: %s", note.flow_run_id, error)
+        else:
+            path.unlink(missing_ok=True)
+
+
+async def _mark(note: Note) -> None:
+    with suppress(OSError):
+        _mark_folder(RunStore(RunFolder(Path(note.run_dir))))
+    async with get_client() as client:
+        flow_run_id = UUID(note.flow_run_id)
+        children = FlowRunFilter(
+            parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run_id]),
+            state=_under_way(),
+        )
+        for child in await client.read_flow_runs(flow_run_filter=children):
+            await _mark_flow_run(client, child)
+        itself = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]), state=_under_way())
+        for flow_run in await client.read_flow_runs(flow_run_filter=itself):
+            await _mark_flow_run(client, flow_run)
+            log.info("run %s is marked as crashed: %s", flow_run.name, MESSAGE)
+
+
+async def _mark_flow_run(client: PrefectClient, flow_run: FlowRun) -> None:
+    unfinished = TaskRunFilter(
+        state=TaskRunFilterState(type=TaskRunFilterStateType(any_=UNDER_WAY))
+    )
+    of_it = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run.id]))
+    task_runs = await client.read_task_runs(flow_run_filter=of_it, task_run_filter=unfinished)
+    for task_run in task_runs:
+        with suppress(ObjectNotFound):
+            await client.set_task_run_state(task_run.id, Crashed(message=MESSAGE), force=True)
+    await client.set_flow_run_state(flow_run.id, Crashed(message=MESSAGE), force=True)
+
+
+def _mark_folder(store: RunStore) -> None:
+    """The run's own files say it too."""
+    document = store.read_run()
+    if document is not None and document.get("state") == "running":
+        store.write_run({**document, "state": "crashed", "problem": MESSAGE})
+
+
+def _under_way() -> FlowRunFilterState:
+    return FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
+
+
+def _alive(note: Note) -> bool:
+    try:
+        process = psutil.Process(note.pid)
+        return abs(process.create_time() - note.process_started) < 1
+    except psutil.Error:
+        return False
+
+
+def _folder() -> Path:
+    folder = server.home() / "agentcompass-runs"
+    folder.mkdir(exist_ok=True)
+    return folder
