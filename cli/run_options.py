@@ -121,6 +121,12 @@ OPTIONS = (
         "FATAL is tried again.",
     ),
     _option(
+        "--keep-environment",
+        _EXECUTION,
+        is_flag=True,
+        help="Leave the files of every sandbox behind, for debugging, and say where.",
+    ),
+    _option(
         "--k",
         _ATTEMPTS,
         type=WholeNumber(least=1),

@@ -36,6 +36,7 @@ class RunOptions:
     execution_params: dict[str, Any] | None = None
     task_concurrency: int | None = None
     max_retries: int | None = None
+    keep_environment: bool = False
     retry_pattern_list: tuple[Any, ...] | None = None
     k: int | None = None
     attempt_strategy: str | None = None
@@ -79,6 +80,7 @@ def _execution(options: RunOptions) -> ExecutionSettings:
     dedicated = _given(
         task_concurrency=options.task_concurrency,
         max_retries=options.max_retries,
+        keep_environment=options.keep_environment or None,
         retry_pattern_list=options.retry_pattern_list,
         attempts=attempts or None,
     )

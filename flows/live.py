@@ -80,6 +80,7 @@ class LiveRun:
         self._lease.take()
         store = RunStore(folder, Masker(self.parts.secrets))
         self.session.log.write_to(folder.log, store.masker)
+        self.session.attempts_began = True  # from here on there is something to keep
         self.handover = hand_over(folder.stages)
         planned = len(self.samples) * request.execution.attempts.k
         board = Board(planned)

@@ -61,7 +61,6 @@ async def attempts() -> None:
     """Let the agent try every planned attempt. Ends when all are scored, or the run must stop."""
     run = current()
     settings, runtime = run.plan.request.execution, run.plan.request.runtime
-    run.session.attempts_began = True
     with run.handover.closing(), run.noting_failure(), untagged():
         run.ending = await work_through(
             units(run.samples, settings.attempts),

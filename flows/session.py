@@ -25,6 +25,7 @@ class Session:
     signal: int | None = None
     """The signal that asked for it."""
     attempts_began: bool = False
+    """The run has a folder: an end from now on is an orderly one."""
     outcome: Outcome | None = None
     run: "LiveRun | None" = None
 

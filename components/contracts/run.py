@@ -75,6 +75,8 @@ class ExecutionSettings(Frozen):
     """Stretches every deadline."""
     output_limit_kb: Annotated[int, Field(ge=1)] = 256
     """Kept of each stream of each command: head and tail."""
+    keep_environment: bool = False
+    """Leave the files of every sandbox behind, for debugging."""
     max_retries: Annotated[int, Field(ge=0)] = 0
     """Further tries of an attempt whose failure is FATAL, or an ERROR that a pattern matches."""
     retry_pattern_list: tuple[Annotated[str, AfterValidator(_regular)], ...] | None = None

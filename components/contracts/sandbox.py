@@ -1,7 +1,7 @@
 """What a sandbox does for whoever holds it: commands, files, and what a provider can promise."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentcompass.components.contracts.attempt import AttemptKey
@@ -119,4 +119,5 @@ class SandboxLabel:
     attempt: AttemptKey
     purpose: str = "run"
     """`run` (the agent's) or `grade` (a fresh one for the grader)."""
-    extra: Mapping[str, str] = field(default_factory=dict)
+    keep: bool = False
+    """For debugging: its files stay when it closes, and the provider says how to reach them."""

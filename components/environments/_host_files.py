@@ -22,6 +22,14 @@ _DEPTH_AT_MOST = 200
 _QUIETLY = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a FIFO cannot hold us up
 
 
+def local(name: str) -> str:
+    """A name as this process's file functions take it: names are UTF-8, whatever the locale.
+
+    Raises UnicodeEncodeError for what no file can be called.
+    """
+    return os.fsdecode(name.encode("utf-8", "surrogateescape"))
+
+
 def read_file(path: str, max_bytes: int | None, stop: Event) -> bytes:
     descriptor = os.open(path, _QUIETLY)
     try:
@@ -154,7 +162,7 @@ def _take(
     root: int, names: tuple[str, ...], entry: "os.DirEntry[str]", taken: _Taken, stop: Event
 ) -> None:
     try:
-        "/".join(names).encode()
+        path = os.fsencode("/".join(names)).decode("utf-8")
         status = entry.stat(follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode):
             taken.leave_out(names, f"a {_kind(status.st_mode)}, not a regular file")
@@ -165,9 +173,9 @@ def _take(
             taken.leave_out(names, f"{status.st_size} bytes, {limit}")
         else:
             content, mode = _content(root, names, taken.bytes_left, stop)
-            taken.files.append(CapturedFile("/".join(names), content, mode))
+            taken.files.append(CapturedFile(path, content, mode))
             taken.bytes_left -= len(content)
-    except UnicodeEncodeError:
+    except UnicodeDecodeError:
         taken.leave_out(names, "its name is not UTF-8")
     except (OSError, ValueError, _LinkError) as error:
         taken.leave_out(names, f"cannot be read ({_reason(error)})")

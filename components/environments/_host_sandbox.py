@@ -71,7 +71,7 @@ class HostSandbox:
         self._check_user(user)
         argv = [self._shell, "-c", command] if isinstance(command, str) else list(command)
         variables = {**self._variables, **(env or {})}
-        directory = str(Path(self.workdir, cwd or ""))
+        directory = str(Path(self.workdir, _host_files.local(cwd or "")))
         if problem := _unstartable(argv, directory, variables):
             return ExecResult(problem[0], "", problem[1])
         started = time.monotonic()
@@ -216,7 +216,7 @@ class HostSandbox:
     def _path(self, path: str) -> str:
         if "\0" in path:
             raise FileNotFoundError(errno.ENOENT, "the path holds a NUL character", path)
-        return str(Path(self.workdir, path))
+        return str(Path(self.workdir, _host_files.local(path)))
 
     def _check_open(self) -> None:
         if self._closing.is_set() or self._link.lost or not Path(self._link.root).is_dir():

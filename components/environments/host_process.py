@@ -117,6 +117,8 @@ class HostProcess:
                 raise _start_failure(error) from error
             yield sandbox
         finally:
+            if label.keep:
+                _keep(root, label)
             if not await to_its_end(sandbox.close()):
                 _log.warning("a sandbox could not be removed completely: %s", root)
 
@@ -147,6 +149,17 @@ class HostProcess:
             check_name(name, "env-params.inherit_env")
             inherited[name] = from_shell(name, os.environ, "env-params.inherit_env")
         return {**inherited, **resolved(self._parameters.env, os.environ)}
+
+
+def _keep(root: str, label: SandboxLabel) -> None:
+    """Under another name the keeper does not remove it; what runs inside ends all the same."""
+    kept = f"{root}-kept"
+    try:
+        os.rename(root, kept)  # noqa: PTH104
+    except OSError as error:
+        _log.warning("the sandbox of %s could not be kept: %s", label.attempt, error)
+    else:
+        _log.warning("kept the %s sandbox of %s: cd %s/work", label.purpose, label.attempt, kept)
 
 
 def _started(root: str, label: SandboxLabel) -> KeeperLink:

@@ -29,4 +29,5 @@ class Job:
         return self.sample.task
 
     def label(self, purpose: str = "run") -> SandboxLabel:
-        return SandboxLabel(run_id=self.run_id, attempt=self.key, purpose=purpose)
+        keep = self.settings.keep_environment
+        return SandboxLabel(run_id=self.run_id, attempt=self.key, purpose=purpose, keep=keep)

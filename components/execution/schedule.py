@@ -71,6 +71,8 @@ async def work_through(
     What `do` returns comes again after its pause; nobody waits for it meanwhile. The first
     exception of a unit ends the others and rises. Nothing is left running.
     """
+    if stop.is_set():
+        return "interrupted"
     agenda = _Agenda(todo)
 
     async def worker() -> None:

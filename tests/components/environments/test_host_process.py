@@ -5,6 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agentcompass.components.contracts.attempt import AttemptKey
@@ -264,3 +265,20 @@ def test_writing_over_a_directory_is_refused(tmp_path: Path) -> None:
         assert (await env.exec("ls -A")).stdout.split() == ["d", "pipe"]
 
     inside(scenario, tmp_path)
+
+
+def test_a_sandbox_is_kept_on_request_and_its_processes_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        provider = HostProcess(HostProcessParameters(temp_dir=str(tmp_path)))
+        label = SandboxLabel("run", AttemptKey(task_id="t", index=1), keep=True)
+        async with provider.open(Requirements(), label) as env:
+            await env.exec("echo left > behind; setsid sleep 313 & disown")
+
+    asyncio.run(run())
+    (kept,) = tmp_path.iterdir()
+    assert (kept / "work/behind").read_text() == "left\n"
+    assert f"cd {kept}/work" in caplog.text
+    running = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+    assert ["sleep", "313"] not in running
