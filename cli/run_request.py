@@ -99,8 +99,11 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _check_key(key: str) -> None:
-    if key and not (key.isascii() and key.isprintable() and " " not in key):
-        raise RequestError("model-api-key", "holds characters that no key has (blanks, accents)")
+    if not (key.isascii() and key.isprintable() and key == key.strip()):
+        raise RequestError(
+            "model-api-key",
+            "holds what no header can carry (accents, control characters, outer blanks)",
+        )
 
 
 def _check_headers(params: Mapping[str, Any]) -> None:
