@@ -95,7 +95,9 @@ OPTIONS = (
         _EXECUTION,
         type=JsonObject(),
         shown_default="{}",
-        help="Deadlines and limits of an attempt, merged deeply; dedicated options win.",
+        help="Deadlines and limits of an attempt, such as run_timeout_seconds, "
+        "setup_timeout_seconds, evaluation_timeout_seconds, output_limit_kb (all: "
+        "docs/components.md), merged deeply; dedicated options win.",
     ),
     _option(
         "--task-concurrency",

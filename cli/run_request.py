@@ -1,5 +1,6 @@
 """From the options of `run` to a request, and the secrets it must not hold."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +100,12 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _check_key(key: str) -> None:
+    if re.fullmatch(r"\$\w+", key):
+        raise RequestError(
+            "model-api-key",
+            f"{key} was not replaced by its value",
+            f'write "{key}" in double quotes, or ${{{key[1:]}}} in single ones',
+        )
     if not (key.isascii() and key.isprintable() and key == key.strip()):
         raise RequestError(
             "model-api-key",

@@ -23,15 +23,16 @@ def components() -> str:
     parts = ["# Components\n", NOTICE]
     for family, word in FIELDS.items():
         found = registry.listings(family)
-        rows = [(f"[`{i}`](#{i.replace('_', '-')})", item.summary) for i, item in found.items()]
-        parts += [f"## {word.capitalize()}s\n", _table(("id", "what it is"), rows)]
+        rows = [(f"[`{i}`](#{_anchor(family, i)})", item.summary) for i, item in found.items()]
+        plural = f"{word}es" if word.endswith("s") else f"{word}s"
+        parts += [f"## {plural.capitalize()}\n", _table(("id", "what it is"), rows)]
     parts.append("# Parameters\n")
     parts.append("## Execution (`--execution-params`)\n")
     parts.append(_parameters(ExecutionSettings))
     for family in FIELDS:
         for name, item in registry.listings(family).items():
             component = registry.load(family, name)
-            parts.append(f'<a id="{name.replace("_", "-")}"></a>\n\n## `{name}`\n')
+            parts.append(f'<a id="{_anchor(family, name)}"></a>\n\n## `{name}`\n')
             parts.append(f"{item.summary}. Version {component.version}, {item.origin}.\n")
             parts.append(_parameters(component.parameters))
     return "\n".join(parts)
@@ -57,6 +58,10 @@ def errors() -> str:
     ]
     header = ("code", "severity", "owner", "still graded", "stops the run", "meaning")
     return "\n".join(["# Failures and their codes\n", NOTICE, intro, _table(header, rows)])
+
+
+def _anchor(family: str, name: str) -> str:
+    return f"{family}-{name.replace('_', '-')}"
 
 
 def _parameters(model: type) -> str:

@@ -99,7 +99,12 @@ class LiveRun:
     def compute(self) -> None:
         """From the recorded attempts to the numbers, in every form they are read in. Blocking."""
         self.metrics = conclude(
-            self.plan, self.parts.benchmark_parameters, self.dataset, self.samples, self.store
+            self.plan,
+            self.parts.benchmark_parameters,
+            self.dataset,
+            self.samples,
+            self.store,
+            "" if self.state == "finished" else f"{self.state}. {self.problem}".rstrip(". "),
         )
 
     @contextmanager
@@ -118,6 +123,13 @@ class LiveRun:
             return "failed"
         return self.ending
 
+    @property
+    def problem(self) -> str:
+        if self.state == "timed_out":
+            limit = self.plan.request.runtime.timeout_seconds
+            return f"the run's time-out of {limit:g} s came; what was finished is kept"
+        return str(self.failure or "")
+
     def conclude(self) -> Outcome:
         """How the run ended; the session keeps it, whatever Prefect makes of the flow's state."""
         progress = self.board.progress
@@ -127,7 +139,7 @@ class LiveRun:
             planned=progress.planned,
             scored=progress.scored,
             skipped=progress.skipped,
-            problem=str(self.failure or ""),
+            problem=self.problem,
             signal=self.session.signal,
         )
         return self.session.outcome

@@ -83,7 +83,7 @@ def _document(run: LiveRun) -> dict[str, object]:
         "schema_version": 1,
         "run_id": run.store.folder.root.name,
         "state": run.board.progress.state,
-        "problem": str(run.failure) if run.failure else "",
+        "problem": run.problem if run.attempts_ended else "",
         "started_at": run.started_at.isoformat(),
         "updated_at": run.board.progress.updated_at.isoformat(),
         "plan": run.plan.model_dump(mode="json"),

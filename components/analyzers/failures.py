@@ -23,7 +23,7 @@ class Failures:
         attempts = 0
         for detail in run.details():
             for record in detail.attempts:
-                attempts += 1
+                attempts += record.status != "skipped"
                 failure = [record.failure] if record.failure else []
                 notes = {note.code: note for note in [*record.notes, *failure]}
                 for code, note in notes.items():
@@ -46,7 +46,10 @@ class Failures:
         self, ordered: list[tuple[Code, list[tuple[AttemptKey, Note]]]], attempts: int
     ) -> str:
         if not ordered:
-            return f"None of {attempts} attempts met a failure or a warning.\n"
+            return (
+                f"None of {attempts} attempts met a failure or a warning. A wrong answer is "
+                "neither: its evidence stands in the task's detail.json.\n"
+            )
         lines = [f"Of {attempts} attempts:", ""]
         for owner in Owner:
             for code, notes in ordered:

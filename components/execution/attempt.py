@@ -39,7 +39,7 @@ async def run_attempt(job: Job, parts: Parts, desk: AttemptDesk, stages: Stages)
     """
     started_at = datetime.now(UTC)
     verdict = failure = None
-    model = parts.model.client(job.key)
+    model = desk.model = parts.model.client(job.key)
     kept = desk.checkpoint is not None
     try:
         async with AgentSandbox(parts.environments, job) as sandbox:
@@ -60,7 +60,7 @@ async def run_attempt(job: Job, parts: Parts, desk: AttemptDesk, stages: Stages)
         notes=(*desk.notes, *(verdict.notes if verdict else ())),
         submission=left.submission if left else None,
         timed_out=left is not None and left.timed_out,
-        usage=left.usage if left else model.usage,
+        usage=desk.spent(),
         times=desk.judged_times() if left else desk.times(model),
         started_at=left.started_at if left else started_at,
         ended_at=datetime.now(UTC),

@@ -4,8 +4,9 @@ import json
 import shlex
 from collections.abc import Sequence
 
+from agentcompass.components.configuration.secrets import HELD_KEY
 from agentcompass.components.contracts.parameters import BenchmarkParameters
-from agentcompass.components.contracts.run import RunPlan
+from agentcompass.components.contracts.run import ExecutionSettings, RunPlan, RuntimeSettings
 from agentcompass.components.contracts.task import Dataset, Sample
 from agentcompass.components.results.metrics import compute_metrics
 from agentcompass.components.results.metrics_record import Metrics
@@ -20,8 +21,12 @@ def conclude(
     dataset: Dataset,
     samples: Sequence[Sample],
     store: RunStore,
+    early_end: str = "",
 ) -> Metrics:
-    """Write metrics.json, attempts.parquet and summary.md from the details on disk."""
+    """Write metrics.json, attempts.parquet and summary.md from the details on disk.
+
+    `early_end` says why the run is not complete.
+    """
     attempts = plan.request.execution.attempts
     metrics = compute_metrics(
         store.details(),
@@ -34,7 +39,10 @@ def conclude(
     )
     store.write_metrics(metrics)
     write_attempts(store.folder.attempts_parquet, store.details())
-    store.write_summary(summary_markdown(metrics, _facts(plan, dataset, len(samples))))
+    facts = _facts(plan, dataset, len(samples))
+    if early_end:
+        facts = {"NOT COMPLETE": early_end, **facts}
+    store.write_summary(summary_markdown(metrics, facts))
     return metrics
 
 
@@ -70,9 +78,13 @@ def _command(plan: RunPlan) -> str:
             words += [flag, json.dumps(dict(values), ensure_ascii=False)]
     if request.model.base_url:
         words += ["--model-base-url", request.model.base_url]
-    if request.model.api_key:
-        words += ["--model-api-key", f"${{{request.model.api_key.env}}}"]
-    attempts = request.execution.attempts
-    if attempts.k > 1:
-        words += ["--k", str(attempts.k), "--attempt-strategy", attempts.strategy]
-    return shlex.join(words)
+    if request.execution != ExecutionSettings():
+        set_by_user = request.execution.model_dump(mode="json", exclude_defaults=True)
+        words += ["--execution-params", json.dumps(set_by_user)]
+    if request.runtime.timeout_seconds != RuntimeSettings().timeout_seconds:
+        words += ["--timeout-seconds", f"{request.runtime.timeout_seconds:g}"]
+    line = shlex.join(words)
+    if key := request.model.api_key:
+        name = "MODEL_API_KEY" if key.env == HELD_KEY else key.env
+        line += f' --model-api-key "${name}"'  # expanded by the shell, never written out
+    return line

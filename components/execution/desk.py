@@ -16,6 +16,7 @@ from agentcompass.components.contracts.attempt import (
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.protocols import ModelClient
 from agentcompass.components.contracts.trajectory import Trajectory
+from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.results.store import RunStore
 
 
@@ -29,6 +30,8 @@ class AttemptDesk:
         self._store, self._key = store, key
         self._artifacts = store.artifacts(key)
         self.checkpoint = checkpoint
+        self.model: ModelClient | None = None
+        """The attempt's own, for what it has spent so far."""
         self.phase = Phase.SETUP
         self.notes: list[Note] = list(checkpoint.notes) if checkpoint else []
         self._seconds: dict[Phase, float] = {}
@@ -68,6 +71,11 @@ class AttemptDesk:
         finally:
             spent = time.monotonic() - started
             self._seconds[phase] = self._seconds.get(phase, 0.0) + spent
+
+    def spent(self) -> Usage:
+        if self.checkpoint is not None:
+            return self.checkpoint.usage
+        return self.model.usage if self.model is not None else Usage()
 
     async def recall(self) -> Checkpoint:
         """The checkpoint of an earlier execution, as the outcome of this one."""

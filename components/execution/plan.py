@@ -74,6 +74,12 @@ def _protocol(request: RunRequest, harness: Harness) -> str:
                 "model-api-protocol", f"unknown protocol {wanted!r}", nearest(wanted, known)
             )
     if spec.id in BUILT_IN_MODELS:
+        if spec.base_url:
+            raise RequestError(
+                "model-base-url",
+                f"the built-in model {spec.id} calls no endpoint",
+                "leave it out, or name your own model",
+            )
         return spec.id
     if not harness.needs.model and not spec.base_url:
         return "scripted"

@@ -3,11 +3,13 @@
 import asyncio
 import importlib.util
 import logging
+import re
 import shutil
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
-from agentcompass.components.contracts.errors import AgentCompassError, RequestError
+from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
 from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.parts import Parts
@@ -17,6 +19,13 @@ log = logging.getLogger(__name__)
 
 FREE_DISK_MB = 200
 """Below this a run is not started."""
+
+MODEL_HINTS = {
+    Code.MODEL_AUTH: ("model-api-key", "check --model-api-key"),
+    Code.MODEL_QUOTA: ("model-api-key", "top the account up, or use another key"),
+    Code.MODEL_NOT_FOUND: ("model", "check MODEL and --model-base-url"),
+    Code.MODEL_BAD_REQUEST: ("model-params", "check --model-params and --model-api-protocol"),
+}
 
 
 async def preflight(plan: RunPlan, parts: Parts, samples: Sequence[Sample]) -> tuple[str, ...]:
@@ -33,10 +42,17 @@ def _missing_libraries(parts: Parts) -> list[str]:
     if not missing:
         return []
     extra = getattr(parts.harness, "extra", parts.harness_id)
-    return [
-        f"harness {parts.harness_id} needs {', '.join(missing)}: "
-        f"pip install 'agentcompass[{extra}]'"
+    return [f"harness: {parts.harness_id} needs {', '.join(missing)}; {_install(extra)}"]
+
+
+def _install(extra: str) -> str:
+    """The command that brings an extra's libraries, by the names of their own distributions."""
+    wanted = [
+        requirement.partition(";")[0].strip()
+        for requirement in metadata.requires("agentcompass") or ()
+        if re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", requirement)
     ]
+    return f"pip install {' '.join(map(repr, wanted))}"
 
 
 def _cost_limit(plan: RunPlan, parts: Parts) -> list[str]:
@@ -74,7 +90,8 @@ async def _model(plan: RunPlan, parts: Parts) -> list[str]:
     try:
         await parts.model.check()
     except AgentCompassError as error:
-        return [f"{error.policy.meaning}: {error}"]
+        field, way_out = MODEL_HINTS.get(error.code, ("model-base-url", "is the endpoint up?"))
+        return [f"{field}: {error.policy.meaning}: {error}; {way_out}"]
     except RequestError as error:
         return [str(error)]
     return []

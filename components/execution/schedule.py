@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from agentcompass.components.contracts.attempt import AttemptKey, Checkpoint, Note
 from agentcompass.components.contracts.run import AttemptPlan
@@ -82,21 +82,29 @@ async def work_through(
     workers = {asyncio.create_task(worker()) for _ in range(concurrency)}
     stopping = asyncio.create_task(stop.wait())
     deadline = asyncio.create_task(asyncio.sleep(timeout_seconds or 0))
-    watched = {stopping, deadline} if timeout_seconds else {stopping}
+    watched: set[asyncio.Task[Any]] = {stopping, deadline} if timeout_seconds else {stopping}
+    word: Ending | Literal["failed"] = "failed"
     try:
-        pending = set(workers)
-        while pending:
-            done, _ = await asyncio.wait(pending | watched, return_when=asyncio.FIRST_COMPLETED)
-            for ended in done & workers:
-                ended.result()
-            if done & watched:
-                return "interrupted" if stop.is_set() else "timed_out"
-            pending -= done
-        return "finished"
+        ending = word = await _until_over(workers, watched, stop)
     finally:
         for task in (*workers, stopping, deadline):
-            task.cancel()
+            task.cancel(word)  # it reaches each attempt that is cut off
         await asyncio.gather(*workers, stopping, deadline, return_exceptions=True)
+    return ending
+
+
+async def _until_over(
+    workers: set[asyncio.Task[None]], watched: set[asyncio.Task[Any]], stop: asyncio.Event
+) -> Ending:
+    pending = set(workers)
+    while pending:
+        done, _ = await asyncio.wait(pending | watched, return_when=asyncio.FIRST_COMPLETED)
+        for ended in done & workers:
+            ended.result()
+        if done & watched:
+            return "interrupted" if stop.is_set() else "timed_out"
+        pending -= done
+    return "finished"
 
 
 class _Agenda:

@@ -22,7 +22,11 @@ def select(dataset: Dataset, parameters: BenchmarkParameters) -> tuple[Sample, .
     if parameters.limit is not None:
         samples = samples[: parameters.limit]
     if not samples:
-        raise RequestError("benchmark-params", f"no task of {dataset.source} is selected")
+        raise RequestError(
+            "benchmark-params",
+            f"no task is selected of the {len(dataset.samples)} there are ({dataset.source})",
+            "check sample_ids and categories",
+        )
     return samples
 
 

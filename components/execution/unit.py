@@ -4,8 +4,8 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from agentcompass.components.contracts.attempt import AttemptRecord, Checkpoint
-from agentcompass.components.contracts.errors import POLICIES, AgentCompassError, Phase
+from agentcompass.components.contracts.attempt import AttemptRecord, Checkpoint, Note
+from agentcompass.components.contracts.errors import POLICIES, AgentCompassError, Code, Phase
 from agentcompass.components.execution.attempt import run_attempt
 from agentcompass.components.execution.desk import AttemptDesk
 from agentcompass.components.execution.open_run import OpenRun
@@ -13,6 +13,13 @@ from agentcompass.components.execution.retry import is_retried, pause_seconds
 from agentcompass.components.execution.schedule import Later, Unit
 
 log = logging.getLogger(__name__)
+
+CUT_OFF = {
+    "interrupted": Code.RUN_CANCELLED,
+    "timed_out": Code.RUN_TIMEOUT,
+    "failed": Code.RUN_STOPPED,
+}
+"""Why the schedule cancels what runs → how its attempts are recorded."""
 
 TOLD_UNSCORED = 5
 """So many unscored attempts are told on the console, the rest in the log file."""
@@ -55,11 +62,32 @@ async def _attempt(unit: Unit, run: OpenRun) -> tuple[AttemptRecord, Checkpoint 
             desk = AttemptDesk(run.store, unit.key, checkpoint)
             job = run.job(unit.sample, unit.key)
             record = await run_attempt(job, run.parts, desk, run.stages)
+        except asyncio.CancelledError as error:
+            await _save(unit, run, _cut_off(unit, run, desk, error))
+            run.board.ended(None)
+            raise
         except BaseException:
             run.board.ended(None)
             raise
     update = {"usage": unit.spent + record.usage, "earlier_failures": unit.failures}
     return record.model_copy(update=update), desk.checkpoint
+
+
+def _cut_off(
+    unit: Unit, run: OpenRun, desk: AttemptDesk, error: asyncio.CancelledError
+) -> AttemptRecord:
+    """The record of an attempt that was ended from outside: unscored, with what it cost."""
+    code = CUT_OFF.get(str(error.args[0] if error.args else ""), Code.RUN_CANCELLED)
+    left, usage = desk.checkpoint, desk.spent()
+    return AttemptRecord(
+        key=unit.key,
+        status="unscored",
+        failure=Note(code=code, phase=desk.phase, message=POLICIES[code].meaning),
+        notes=tuple(desk.notes),
+        submission=left.submission if left else None,
+        usage=unit.spent + usage,
+        earlier_failures=unit.failures,
+    )
 
 
 def _again(unit: Unit, record: AttemptRecord, checkpoint: Checkpoint | None, run: OpenRun) -> Unit:

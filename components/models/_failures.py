@@ -88,6 +88,9 @@ def failure_of_exception(error: Exception) -> Failure:
             Retry.TRANSIENT,
             perhaps_billed=True,
         )
+    if isinstance(error, httpx.DecodingError):
+        words = f"its reply cannot be unpacked ({words})"
+        return Failure(Code.MODEL_INVALID_REPLY, words, Retry.REPLY, perhaps_billed=True)
     return Failure(Code.MODEL_BAD_REQUEST, words, Retry.NO)
 
 
@@ -135,6 +138,7 @@ def _classified(status: int | None, words: str, text: str, retry_after: float | 
             Retry.REPLY,
             perhaps_billed=True,
         )
+    words = words if str(status) in words else f"status {status}, {words}"
     if status in (408, 409, 425) or status >= 500:
         code = Code.MODEL_TIMEOUT if status in (408, 504) else Code.MODEL_UNAVAILABLE
         return Failure(code, words, Retry.TRANSIENT, retry_after, perhaps_billed=True)

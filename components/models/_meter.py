@@ -29,7 +29,7 @@ class Meter:
         finally:
             self._open.remove(opened)
             elapsed = time.monotonic() - opened.began
-            worked = elapsed - opened.waited_until_now()
+            worked = max(elapsed - opened.waited_until_now(), 0.0)
             self.model_seconds += worked
             self._waited += elapsed - worked
 

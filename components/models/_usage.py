@@ -13,6 +13,9 @@ UNKNOWN = Usage(calls=1, uncounted_calls=1, unpriced_calls=1)
 REFUSED = Usage(calls=1)
 """A call the endpoint refused: nothing was generated, nothing is unknown."""
 
+_MOST_TOKENS = 10**12
+"""No call has more; a larger count is a fault of the endpoint, and so unknown."""
+
 _LISTED_HOSTS = {
     "api.openai.com": "openai",
     "api.anthropic.com": "anthropic",
@@ -98,9 +101,9 @@ def count(source: object, *path: str) -> int | None:
     """A token count at a path of nested mappings; None if it is missing or no count."""
     for name in path:
         source = source.get(name) if isinstance(source, Mapping) else None
-    if isinstance(source, bool) or not isinstance(source, int | float) or source < 0:
+    if isinstance(source, bool) or not isinstance(source, int | float):
         return None
-    return int(source)
+    return int(source) if 0 <= source <= _MOST_TOKENS else None  # NaN compares to nothing
 
 
 def chat_tokens(usage: Any) -> Tokens | None:

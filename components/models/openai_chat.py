@@ -97,7 +97,10 @@ class OpenAIChat:
         sent = choice.get("message")
         if not isinstance(sent, Mapping):
             raise UnreadableReply("the reply's choice has no message")
-        raw_calls = [c for c in sent.get("tool_calls") or () if isinstance(c, Mapping)]
+        listed = sent.get("tool_calls")
+        raw_calls = (
+            [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list) else []
+        )
         calls = read_calls(_sent_call(c) for c in raw_calls)
         content = joined_text(sent.get("content"), "text", "output_text")
         message = Message(

@@ -34,7 +34,8 @@ def headline_lines(metrics: Metrics) -> list[Line]:
     lines += [Line("left out", reason) for reason in left_out(metrics)]
     if metrics.timed_out:
         lines.append(Line("timed out", f"{count(metrics.timed_out, 'attempt')}, still graded"))
-    lines.append(Line("cost", format_cost(usage.cost_usd, metrics.cost_partial)))
+    if usage.calls:
+        lines.append(Line("cost", format_cost(usage.cost_usd, metrics.cost_partial)))
     lines.append(Line("tokens", _tokens(metrics)))
     lines.append(Line("time", _time(metrics)))
     return lines

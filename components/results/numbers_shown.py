@@ -23,7 +23,7 @@ def format_cost(cost_usd: float | None, partial: bool = False) -> str:
     if cost_usd is None:
         return "unknown"
     return f"${format_number(cost_usd)}" + (
-        " (partial: some prices are unknown)" if partial else ""
+        " (partial: what some calls cost is unknown)" if partial else ""
     )
 
 

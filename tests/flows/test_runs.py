@@ -245,7 +245,7 @@ def test_interrupting_keeps_what_is_finished_and_leaves_no_process(
     assert "Traceback" not in ended.stderr
     assert ended.document["outcome"] == "interrupted"
     assert ended.document["metrics"]["coverage"]["scored"] == 1
-    assert ended.document["metrics"]["coverage"]["missing"] == 12
+    assert ended.document["metrics"]["outcomes"]["unscored"] == {"run.cancelled": 12}
     run_id = recorded(folder)["prefect_flow_run_id"]
     (parent,) = prefect("/flow_runs/filter", {"flow_runs": {"id": {"any_": [run_id]}}})
     assert parent["state_type"] == "CANCELLED"
@@ -274,6 +274,8 @@ def test_the_runs_own_time_out_ends_it(tmp_path: Path) -> None:
     ended = agentcompass(*words, cwd=tmp_path)
     assert ended.exit_code == 4
     assert ended.document["outcome"] == "timed_out"
+    assert "time-out of 3 s" in ended.stderr
+    assert set(ended.document["metrics"]["outcomes"]["unscored"]) == {"run.timeout"}
     assert ended.document["metrics"]["headline"]["value"] is None
 
 
