@@ -46,15 +46,16 @@ class RunCommand(click.Command):
         """What click would accept and a user did not mean."""
         values, rest, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, count in Counter(order).items():
-            if count > 1 and isinstance(parameter, click.Option):
+            if count > 1 and isinstance(parameter, click.Option) and not parameter.multiple:
                 raise RequestError(_bare(parameter), f"given {count} times", "give it once")
         names = {name for p in self.get_params(ctx) for name in p.opts}
         for parameter in self.get_params(ctx):
             value = values.get(parameter.name or "")
-            if isinstance(parameter, click.Option) and value in names:
-                raise RequestError(
-                    _bare(parameter), f"a value is missing: {value!r} is the next option"
-                )
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(parameter, click.Option) and one in names:
+                    raise RequestError(
+                        _bare(parameter), f"a value is missing: {one!r} is the next option"
+                    )
         if rest:
             shown = "" if "model_api_key" in values else f", the first is {str(rest[0])[:40]!r}"
             raise RequestError(

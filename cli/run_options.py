@@ -10,15 +10,26 @@ from typing import Any, TypeVar
 import click
 
 from agentcompass.cli.run_command import LAST_SECTION, RunOption
-from agentcompass.cli.values import JsonList, JsonObject, Protocols, TextValue, WholeNumber, Word
+from agentcompass.cli.values import (
+    JsonList,
+    JsonObject,
+    PerProvider,
+    Protocols,
+    TextValue,
+    WholeNumber,
+    Word,
+    together,
+)
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 
-def _option(name: str, section: str, **settings: Any) -> Callable[[C], C]:
-    return click.option(name, cls=RunOption, section=section, **settings)
+def _option(name: str, section: str, into: str = "", **settings: Any) -> Callable[[C], C]:
+    """`into`: the field of RunOptions, where it is not the option's own name."""
+    names = (name, into) if into else (name,)
+    return click.option(*names, cls=RunOption, section=section, **settings)
 
 
 _COMPONENTS = "Component selection and parameters"
@@ -198,6 +209,29 @@ OPTIONS = (
         type=WholeNumber(least=0),
         shown_default="360000",
         help="Limit for the whole evaluation after preflight; 0: none.",
+    ),
+    _option(
+        "--env-open-qps",
+        _PROCESS,
+        metavar="PROVIDER=QPS",
+        multiple=True,
+        type=PerProvider(float),
+        callback=together,
+        shown_default="local 0, remote 10",
+        help="Sandboxes of a provider opened per second, over all runs on the same Prefect API; "
+        "0: no pacing. Repeat for several providers.",
+    ),
+    _option(
+        "--provider-limit",
+        _PROCESS,
+        into="provider_limits",
+        metavar="PROVIDER=COUNT",
+        multiple=True,
+        type=PerProvider(int),
+        callback=together,
+        shown_default="128 per provider",
+        help="Attempts of a provider at once, over all runs on the same Prefect API; 0: no limit. "
+        "Repeat for several providers.",
     ),
     _option(
         "--progress",

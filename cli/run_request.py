@@ -48,6 +48,8 @@ class RunOptions:
     results_dir: str | None = None
     data_dir: str | None = None
     timeout_seconds: int | None = None
+    provider_limits: dict[str, Any] | None = None
+    env_open_qps: dict[str, Any] | None = None
     progress: str | None = None
     log_level: str | None = None
     file_log_level: str | None = None

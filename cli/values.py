@@ -104,6 +104,45 @@ class JsonList(click.ParamType):  # type: ignore[type-arg]
         return tuple(members or ())
 
 
+class PerProvider(click.ParamType):  # type: ignore[type-arg]
+    """`provider=number`, 0 for none."""
+
+    name = "provider=number"
+
+    def __init__(self, kind: type[int] | type[float]) -> None:
+        self._kind = kind
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
+        from agentcompass.components.registry import registry
+
+        provider, equals, text = value.partition("=")
+        if not equals:
+            raise RequestError(_field(param), f"{value!r} has no '='", "write PROVIDER=NUMBER")
+        known = registry.listings("environments")
+        if provider not in known:
+            raise RequestError(_field(param), f"no provider {provider!r}", nearest(provider, known))
+        try:
+            number = self._kind(text)
+        except ValueError:
+            number = -1
+        if not 0 <= number < 1e6:
+            what = "a whole number" if self._kind is int else "a number"
+            raise RequestError(_field(param), f"{text!r} is not {what} of 0 or more")
+        return provider, number
+
+
+def together(
+    ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, float], ...]
+) -> dict[str, float] | None:
+    """The repeated option as one mapping; None if it was not given."""
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise RequestError(_field(param), "names a provider twice", "keep one")
+    return given or None
+
+
 class Protocols(click.ParamType):  # type: ignore[type-arg]
     """A protocol's name, or a JSON list of names in order of preference."""
 

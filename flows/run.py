@@ -20,6 +20,7 @@ from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
 from agentcompass.flows.cache import by_key
 from agentcompass.flows.handover import HandOver
+from agentcompass.flows.limits import shared_limits
 from agentcompass.flows.live import current, live
 from agentcompass.flows.names import run_name, untagged
 from agentcompass.flows.page import kept_up_to_date, publish_results
@@ -62,13 +63,14 @@ async def attempts() -> None:
     run = current()
     settings, runtime = run.plan.request.execution, run.plan.request.runtime
     with run.handover.closing(), run.noting_failure(), untagged():
-        run.ending = await work_through(
-            units(run.samples, settings.attempts),
-            min(settings.task_concurrency, run.board.progress.planned),
-            lambda unit: run_unit(unit, run.open),
-            stop=run.session.stop,
-            timeout_seconds=runtime.timeout_seconds,
-        )
+        async with shared_limits(run):
+            run.ending = await work_through(
+                units(run.samples, settings.attempts),
+                min(settings.task_concurrency, run.board.progress.planned),
+                lambda unit: run_unit(unit, run.open),
+                stop=run.session.stop,
+                timeout_seconds=runtime.timeout_seconds,
+            )
 
 
 @prefect.task(

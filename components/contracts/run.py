@@ -91,6 +91,10 @@ class RuntimeSettings(Frozen):
 
     results_dir: str = "results"
     data_dir: str = "data"
+    provider_limits: Mapping[str, Annotated[int, Field(ge=0)]] = {}
+    """Attempts of a provider at once, over all runs on the same Prefect API; 0: no limit."""
+    env_open_qps: Mapping[str, Seconds] = {}
+    """Sandboxes of a provider opened per second, over all runs on the same API; 0: no pacing."""
     run_name: str = ""
     run_id: str = ""
     """Empty: the start time, YYYYMMDD_HHMMSS."""

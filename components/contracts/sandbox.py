@@ -109,6 +109,8 @@ class Capabilities(Frozen):
     workdir: bool = False
     """The task may choose an absolute workdir."""
     users: bool = False
+    open_qps: float = 0.0
+    """Sandboxes opened per second unless the user says otherwise; 0: no pacing."""
 
 
 @dataclass(frozen=True)

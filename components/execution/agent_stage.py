@@ -26,9 +26,14 @@ async def let_agent_try(
     started_at, limits = datetime.now(UTC), deadlines(job.settings, job.task)
     log = TrajectoryLog(parts.harness_id, parts.harness_version, model.name, job.key)
 
+    needs_sandbox = parts.harness.needs.sandbox or parts.benchmark.needs_sandbox
+    if needs_sandbox:
+        await parts.pace.turn()
     with desk.in_phase(Phase.SETUP, unexpected=Code.ENVIRONMENT_SETUP):
         env = await within(
-            limits.setup, Code.ENVIRONMENT_SETUP_TIMEOUT, _set_up(job, parts, sandbox)
+            limits.setup,
+            Code.ENVIRONMENT_SETUP_TIMEOUT,
+            _set_up(job, parts, sandbox, needs_sandbox),
         )
     try:
         with desk.in_phase(Phase.RUN, unexpected=Code.HARNESS_CRASHED):
@@ -61,8 +66,10 @@ async def let_agent_try(
     return checkpoint
 
 
-async def _set_up(job: Job, parts: Parts, sandbox: AgentSandbox) -> Environment | None:
-    if not (parts.harness.needs.sandbox or parts.benchmark.needs_sandbox):
+async def _set_up(
+    job: Job, parts: Parts, sandbox: AgentSandbox, needs_sandbox: bool
+) -> Environment | None:
+    if not needs_sandbox:
         return None
     env = await sandbox.open()
     await parts.benchmark.prepare(job.task, env)

@@ -13,6 +13,10 @@ class Slots(Protocol):
         """One slot of the provider for one physical attempt; waits until there is one."""
         ...
 
+    def needs(self, count: int) -> None:
+        """At most so many will be asked for at once from now on."""
+        ...
+
 
 class Pace(Protocol):
     async def turn(self) -> None:
@@ -26,6 +30,9 @@ class Unlimited:
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         yield
+
+    def needs(self, count: int) -> None:
+        return None
 
     async def turn(self) -> None:
         return None

@@ -1,6 +1,6 @@
 """The live components of a run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from agentcompass.components.configuration.secrets import expand, resolve
@@ -15,6 +15,7 @@ from agentcompass.components.contracts.protocols import (
     SolutionHarness,
 )
 from agentcompass.components.contracts.run import PlannedComponent, RunPlan
+from agentcompass.components.execution.capacity import Pace, Unlimited
 from agentcompass.components.registry import registry
 from agentcompass.components.registry.registry import Family
 
@@ -30,6 +31,8 @@ class Parts:
     model: ModelProvider
     secrets: tuple[str, ...]
     """Values to be masked at every write."""
+    pace: Pace = field(default_factory=Unlimited)
+    """Waited for before a sandbox opens, outside every deadline."""
 
 
 def assemble(plan: RunPlan) -> Parts:

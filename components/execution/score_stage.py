@@ -19,6 +19,8 @@ async def judge(
 ) -> Verdict:
     """A verdict with a valid reward, or an AgentCompassError that says why there is none."""
     limits = deadlines(job.settings, job.task)
+    if parts.benchmark.verification == "fresh":
+        await parts.pace.turn()
     with desk.in_phase(Phase.SCORE, unexpected=Code.GRADER_CRASHED):
         judging = _verify(job, parts, checkpoint, agent_environment, desk)
         verdict = await within(limits.score, Code.GRADER_TIMEOUT, judging)

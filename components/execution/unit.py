@@ -44,6 +44,7 @@ async def run_unit(unit: Unit, run: OpenRun) -> Later | None:
         return Later(_again(unit, record, checkpoint, run), seconds)
     await _save(unit, run, record)
     run.board.ended(record)
+    run.slots.needs(run.board.progress.running + run.board.progress.waiting)
     _tell(record, run)
     if record.failure and (policy := POLICIES[record.failure.code]).stops_run:
         message = f"{policy.meaning}: {record.failure.message}"

@@ -122,7 +122,9 @@ def test_retry_after_in_seconds_milliseconds_and_as_a_date_is_capped() -> None:
 
 
 def test_the_endpoints_own_words_are_kept() -> None:
-    assert failure(400, openai("bad seed", code="invalid")).words == "status 400, bad seed (invalid)"
+    assert (
+        failure(400, openai("bad seed", code="invalid")).words == "status 400, bad seed (invalid)"
+    )
     html = failure(502, "<html><head><title>502 Bad Gateway</title></head></html>")
     assert html.words == "status 502, an HTML page (502 Bad Gateway)"
     assert "https://h/v1" in failure(308, "", location="https://h/v1").words
