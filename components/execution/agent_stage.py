@@ -1,5 +1,6 @@
 """The agent's stage: open the sandbox, prepare the task, let the agent try, keep what it left."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import cast
 
@@ -45,7 +46,7 @@ async def let_agent_try(
         submission, timed_out = Submission(stop_reason=error.code), False
     finally:
         desk.notes.extend(log.notes)
-        desk.save_trajectory(log.trajectory())
+        await asyncio.to_thread(desk.save_trajectory, log.trajectory())
 
     with desk.in_phase(Phase.COLLECT, unexpected=Code.FRAMEWORK_UNEXPECTED):
         collecting = parts.benchmark.collect(job.task, env, submission, desk)
@@ -62,7 +63,7 @@ async def let_agent_try(
         ended_at=datetime.now(UTC),
         harness_version=log.version,
     )
-    desk.save_checkpoint(checkpoint)
+    await asyncio.to_thread(desk.save_checkpoint, checkpoint)
     return checkpoint
 
 

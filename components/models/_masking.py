@@ -1,10 +1,12 @@
 """Secrets are masked by value in every text that leaves the client."""
 
 import json
+import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
 MASK = "***"
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _SHORTEST = 4  # masking shorter values would garble every text and hide nothing
 
 
@@ -21,6 +23,9 @@ class Masking:
         return text
 
     def line(self, text: str, limit: int = 300) -> str:
-        """Masked, on one line, shortened: in that order, so that no secret is cut in half."""
-        flat = " ".join(self(text).split())
+        """Masked, on one line, shortened: in that order, so that no secret is cut in half.
+
+        NUL and half surrogates are replaced: no log and no database takes them.
+        """
+        flat = " ".join(_UNSTORABLE.sub("\ufffd", self(text)).split())
         return flat if len(flat) <= limit else flat[: limit - 1] + "…"
