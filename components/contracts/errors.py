@@ -6,6 +6,7 @@ Exception
 └── AgentCompassError  a failure with a code from POLICIES
 """
 
+import re
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -139,11 +140,17 @@ POLICIES: dict[Code, Policy] = {
 }
 
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
 class AgentCompassError(Exception):
-    """A failure with a code. The message is one line a user can act on."""
+    """A failure with a code. The message is one line a user can act on.
+
+    NUL and half surrogates in it are replaced: no log, database or console takes them.
+    """
 
     def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
+        super().__init__(_UNSTORABLE.sub("\ufffd", message))
         self.code = code
 
     @property

@@ -1,12 +1,19 @@
 """The agent's sandbox: opened in the agent's stage, kept for the grader only if it reuses it."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from agentcompass.components.contracts.protocols import EnvironmentProvider
-from agentcompass.components.contracts.sandbox import Environment
+from agentcompass.components.contracts.sandbox import (
+    DEFAULT_CAPTURE,
+    Capture,
+    CaptureLimits,
+    Environment,
+    ExecResult,
+)
 from agentcompass.components.execution.job import Job
 
 log = logging.getLogger(__name__)
@@ -15,8 +22,8 @@ log = logging.getLogger(__name__)
 class AgentSandbox:
     """Opens nothing until told; closes at the latest when its block is left."""
 
-    def __init__(self, provider: EnvironmentProvider, job: Job) -> None:
-        self._provider, self._job = provider, job
+    def __init__(self, provider: EnvironmentProvider, job: Job, purpose: str = "run") -> None:
+        self._provider, self._job, self._purpose = provider, job, purpose
         self._stack = AsyncExitStack()
         self.environment: Environment | None = None
 
@@ -32,8 +39,9 @@ class AgentSandbox:
         await self.close()
 
     async def open(self) -> Environment:
-        opening = self._provider.open(self._job.task.requirements, self._job.label())
-        self.environment = await self._stack.enter_async_context(opening)
+        opening = self._provider.open(self._job.task.requirements, self._job.label(self._purpose))
+        opened = await self._stack.enter_async_context(opening)
+        self.environment = CappedEnvironment(opened, self._job.settings.output_limit_kb)
         return self.environment
 
     async def close(self) -> None:
@@ -43,3 +51,30 @@ class AgentSandbox:
             await self._stack.aclose()
         except Exception as error:  # providers fail in their own ways; the result stands
             log.warning("sandbox of %s did not close: %s", self._job.key, error)
+
+
+class CappedEnvironment:
+    """Satisfies Environment: keeps as much of a command's output as the user asked for, unless
+    the caller says otherwise."""
+
+    def __init__(self, inner: Environment, output_limit_kb: int) -> None:
+        self.workdir: str = inner.workdir
+        self._inner, self._output_limit_kb = inner, output_limit_kb
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)  # what a provider offers beyond the contract
+
+    async def exec(
+        self, command: str | Sequence[str], *, output_limit_kb: int | None = None, **options: Any
+    ) -> ExecResult:
+        limit = output_limit_kb or self._output_limit_kb
+        return await self._inner.exec(command, output_limit_kb=limit, **options)
+
+    async def read_file(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        return await self._inner.read_file(path, max_bytes=max_bytes)
+
+    async def write_file(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        await self._inner.write_file(path, content, mode=mode)
+
+    async def capture(self, path: str, limits: CaptureLimits = DEFAULT_CAPTURE) -> Capture:
+        return await self._inner.capture(path, limits)

@@ -5,6 +5,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -73,6 +74,7 @@ async def work_through(
     """
     if stop.is_set():
         return "interrupted"
+    _make_room(concurrency)
     agenda = _Agenda(todo)
 
     async def worker() -> None:
@@ -105,6 +107,15 @@ async def _until_over(
             return "interrupted" if stop.is_set() else "timed_out"
         pending -= done
     return "finished"
+
+
+def _make_room(concurrency: int) -> None:
+    """Threads for blocking calls, of providers and of our own writes: none waits for another's.
+
+    asyncio's own pool has a handful of threads on a small machine.
+    """
+    threads = ThreadPoolExecutor(2 * concurrency + 8, thread_name_prefix="agentcompass")
+    asyncio.get_running_loop().set_default_executor(threads)
 
 
 class _Agenda:

@@ -1,13 +1,16 @@
 """The scoring stage: the benchmark judges a checkpoint, in the sandbox its mode asks for."""
 
+from pydantic import ValidationError
+
 from agentcompass.components.contracts.attempt import Checkpoint, Verdict
-from agentcompass.components.contracts.errors import Code, Phase
+from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.reward import check_verdict
 from agentcompass.components.contracts.sandbox import Environment
 from agentcompass.components.execution.deadlines import deadlines, within
 from agentcompass.components.execution.desk import AttemptDesk
 from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.parts import Parts
+from agentcompass.components.execution.sandbox import AgentSandbox
 
 
 async def judge(
@@ -23,7 +26,16 @@ async def judge(
         await parts.pace.turn()
     with desk.in_phase(Phase.SCORE, unexpected=Code.GRADER_CRASHED):
         judging = _verify(job, parts, checkpoint, agent_environment, desk)
-        verdict = await within(limits.score, Code.GRADER_TIMEOUT, judging)
+        try:
+            verdict = await within(limits.score, Code.GRADER_TIMEOUT, judging)
+        except ValidationError as error:
+            if error.title != Verdict.__name__:
+                raise
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise AgentCompassError(
+                Code.GRADER_INVALID_REWARD, f"verdict.{place}: {first['msg']}"
+            ) from error
         check_verdict(verdict, parts.benchmark.primary, parts.benchmark.score_range)
     return verdict
 
@@ -42,6 +54,6 @@ async def _verify(
         case "reuse":
             return await benchmark.verify(job.sample, submission, agent_environment, desk)
         case "fresh":
-            opening = parts.environments.open(job.task.requirements, job.label("grade"))
-            async with opening as env:
+            async with AgentSandbox(parts.environments, job, "grade") as sandbox:
+                env = await sandbox.open()
                 return await benchmark.verify(job.sample, submission, env, desk)

@@ -11,7 +11,7 @@ from agentcompass.components.contracts.task import Dataset, Sample
 
 def select(dataset: Dataset, parameters: BenchmarkParameters) -> tuple[Sample, ...]:
     """The samples asked for. Unknown ids, unknown categories and an empty choice are refused."""
-    _check_unique_ids(dataset)
+    _check_ids(dataset)
     samples = dataset.samples
     if parameters.sample_ids is not None:
         samples = _by_id(dataset, parameters.sample_ids)
@@ -61,9 +61,22 @@ def _rank(seed: int | None, task_id: str) -> str:
     return hashlib.sha256(f"{seed}\0{task_id}".encode()).hexdigest()
 
 
-def _check_unique_ids(dataset: Dataset) -> None:
+def _check_ids(dataset: Dataset) -> None:
+    ids = [sample.task.id for sample in dataset.samples]
+    if odd := [name for name in ids if not name.strip() or "\0" in name or not _encodes(name)]:
+        raise RequestError(
+            "benchmark", f"{dataset.source}: no record can hold the task id {odd[0]!r}"
+        )
     counts = Counter(sample.task.id for sample in dataset.samples)
     if repeated := [name for name, count in counts.items() if count > 1]:
         raise RequestError(
             "benchmark", f"{dataset.source} has several tasks with the id {repeated[0]!r}"
         )
+
+
+def _encodes(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -84,7 +84,8 @@ def test_what_a_shell_prints_of_its_environment_is_masked():
         assert b"CANARY" not in masked, command
         assert b"93f/+=" not in masked, command
         assert MASKER.text(printed.decode()).encode() == masked
-        decoded = base64.b64decode(b"".join(masked.split()).replace(b"***", b"") + b"===")
+        data = re.sub(rb"[^A-Za-z0-9+/]", b"", masked)  # how much that is depends on PWD
+        decoded = base64.b64decode(data[: len(data) // 4 * 4])
         assert b"CANARY" not in decoded, command
 
 
