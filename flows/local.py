@@ -21,7 +21,8 @@ from agentcompass.flows import server
 if TYPE_CHECKING:
     from agentcompass.flows.session import Session
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a polite kill, a terminal that closes: each ends the run in order."""
 
 
 def run_locally(
@@ -114,7 +115,8 @@ def _passing_signals_on(tell: Callable[[int], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # a program of the user's owns the signals
         return
-    previous = {number: signal.signal(number, handler) for number in SIGNALS}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, handler) for number in heard}  # nohup stays nohup
     try:
         yield
     finally:

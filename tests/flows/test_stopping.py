@@ -36,6 +36,7 @@ def running(command: str) -> int:
         ("setup", "git", "pagination", signal.SIGTERM),
         ("score", "python3", "csv-quotes", signal.SIGINT),
         ("score", "python3", "csv-quotes", signal.SIGTERM),
+        ("score", "python3", "csv-quotes", signal.SIGHUP),
     ],
 )
 def test_a_signal_in_this_phase_leaves_nothing_behind(
