@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -21,7 +22,18 @@ from agentcompass.components.benchmarks._judge.submission import write_all
 from agentcompass.components.benchmarks._judge.values import decode, encode
 
 STARTUP_SECONDS = 60.0
+PR_SET_DUMPABLE, PR_CAPBSET_DROP = 4, 24  # linux/prctl.h
+CAP_SYS_PTRACE = 19  # linux/capability.h
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+_libc = ctypes.CDLL(None)  # before any fork
+
+
+def process_option(option: int, value: int) -> None:
+    """prctl(2), where there is one."""
+    with contextlib.suppress(AttributeError):
+        _libc.prctl(option, value, 0, 0, 0)
 
 
 class Broken(BaseException):
@@ -88,6 +100,8 @@ class Candidate:
             env=plain_environment(),
             pass_fds=(theirs_in, theirs_out),
             start_new_session=True,
+            # Also as root it may then not look into processes that have more rights: the judge.
+            preexec_fn=lambda: process_option(PR_CAPBSET_DROP, CAP_SYS_PTRACE),
         )
         os.close(theirs_in)
         os.close(theirs_out)

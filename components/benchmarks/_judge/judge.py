@@ -18,11 +18,13 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from agentcompass.components.benchmarks._judge.candidate import (
+    PR_SET_DUMPABLE,
     Broken,
     Candidate,
     SubmissionError,
     SubmissionGone,
     SubmissionTimeout,
+    process_option,
 )
 
 TEXT_LIMIT = 1000
@@ -30,12 +32,25 @@ TEXT_LIMIT = 1000
 
 def main(incoming: BinaryIO) -> None:
     bundle = json.loads(incoming.readline())
+    close_the_door()
     say(bundle, event="started")
     try:
         verdict = MODES[bundle["request"]["mode"]](bundle)
     except Broken as error:
         verdict = {"event": "broken", "text": str(error)}
     say(bundle, **verdict)
+
+
+def close_the_door() -> None:
+    """What was read is gone from where a submission could look: /proc/<this process>/fd/0 and mem.
+
+    The submission runs as the same user. A process that may not be dumped cannot be read by its
+    user's other processes; root's can, unless they lack what Candidate.start takes from them.
+    """
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    process_option(PR_SET_DUMPABLE, 0)
 
 
 def say(bundle: dict[str, Any], **fields: Any) -> None:

@@ -110,6 +110,27 @@ def test_nothing_the_grader_knows_is_in_reach() -> None:
     assert judged(code).share == 1
 
 
+PEEK = """
+import json, os, signal
+judge = os.getppid()
+line = open(f"/proc/{judge}/fd/0", "rb").read().splitlines()[1]
+token = json.loads(line)["request"]["token"]
+verdict = {"event": "verdict", "token": token}
+verdict["tests"] = [{"name": "check", "passed": True, "text": ""}]
+with open(f"/proc/{judge}/fd/1", "w") as out:
+    out.write(os.linesep + json.dumps(verdict) + os.linesep)
+os.kill(judge, signal.SIGKILL)
+
+def solve(x):
+    return None
+"""
+
+
+def test_the_judges_own_process_cannot_be_looked_into() -> None:
+    """What it was told on stdin holds the tests and the token that makes a verdict."""
+    assert judged(PEEK).share == 0
+
+
 def test_an_endless_function_is_wrong_and_ends_in_time() -> None:
     judgement = judged("def solve(x):\n    while True: pass\n", timeout_seconds=1)
     assert judgement.share == 0
