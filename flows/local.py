@@ -62,6 +62,10 @@ def connect(note: Callable[[str], None]) -> None:
     if chosen and not server.answers(chosen):
         note(f"the Prefect API at {chosen} does not answer; using the local server instead")
         chosen = None
+    # Loopback is never reached by a proxy, whatever the user's variables say.
+    for name in ("NO_PROXY", "no_proxy"):
+        known = os.environ.get(name, "")
+        os.environ[name] = ",".join(filter(None, (known, "127.0.0.1", "localhost")))
     if chosen is None:
         if server.status() is None:
             note("starting the local Prefect server, once; it stays for later runs …")

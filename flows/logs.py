@@ -7,7 +7,7 @@ Prefect's and litellm's own console output would break the progress display; it 
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from logging.handlers import MemoryHandler
 from pathlib import Path
@@ -53,6 +53,7 @@ def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
     before = root.level, root.handlers[:], ours.level, ours.handlers[:]
     levels = logging.getLevelNamesMapping()
     quietest = min(levels[settings.log_level], levels[settings.file_log_level])
+    logging.raiseExceptions = False  # a full disk must not fill the console with tracebacks
     logging.getLogger("httpx").setLevel(logging.WARNING)  # else a line for each Prefect call
     root.handlers = []
     root.setLevel(max(quietest, logging.INFO))  # libraries' DEBUG is megabytes a minute
@@ -76,7 +77,8 @@ class _Stderr(logging.Handler):
     """Looks sys.stderr up at each line: a live display may have replaced it."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # whoever read it is gone; the run goes on
+            print(self.format(record), file=sys.stderr, flush=True)
 
 
 class _Masked(logging.Formatter):

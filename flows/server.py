@@ -16,6 +16,7 @@ import tomllib
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -23,6 +24,12 @@ from filelock import FileLock
 
 START_TIMEOUT_SECONDS = 120
 USUAL_PORT = 4200
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ")
+"""Of the starter's variables the server sees these, and those of Prefect, Python and the locale:
+it outlives the run, and agents may look into processes of their user."""
 
 SERVER_ENVIRONMENT = {
     # No word leaves the machine.
@@ -77,9 +84,12 @@ def chosen_url() -> str | None:
 
 def answers(url: str, timeout_seconds: float = 5.0) -> bool:
     """Whether a Prefect API answers at this address."""
+    loopback = urlsplit(url).hostname in LOOPBACK  # never by a proxy
     try:
-        return httpx.get(f"{url.rstrip('/')}/health", timeout=timeout_seconds).is_success
-    except (httpx.HTTPError, httpx.InvalidURL):
+        return httpx.get(
+            f"{url.rstrip('/')}/health", timeout=timeout_seconds, trust_env=not loopback
+        ).is_success
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError):
         return False
 
 
@@ -141,7 +151,12 @@ def home() -> Path:
 def _launch(folder: Path) -> ServerState:
     port = _free_port()
     log = folder / "agentcompass-server.log"
-    environment = {name: value for name, value in os.environ.items() if name not in _CLIENT_ONLY}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _CLIENT_ONLY
+        and (name in PASSED_ON or name.startswith(("PREFECT_", "PYTHON", "LC_", "OPENBLAS_")))
+    }
     environment |= SERVER_ENVIRONMENT | {
         "PREFECT_HOME": str(folder),
         "PREFECT_UI_API_URL": f"http://127.0.0.1:{port}/api",

@@ -221,6 +221,11 @@ class HostSandbox:
     def _check_open(self) -> None:
         if self._closing.is_set() or self._link.lost or not Path(self._link.root).is_dir():
             raise AgentCompassError(Code.ENVIRONMENT_LOST, "the sandbox is gone")
+        if Path(self.workdir).is_symlink():
+            # Followed, it would bring files of the host into the results, or write into them.
+            raise AgentCompassError(
+                Code.ENVIRONMENT_LOST, "the working directory was replaced by a link"
+            )
 
     def _check_user(self, user: str | None) -> None:
         if user is not None and user != self._user:

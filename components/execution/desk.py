@@ -63,11 +63,12 @@ class AttemptDesk:
             yield
         except AgentCompassError as error:
             self._log(f"{error.code}: {error}")
-            raise
+            # The message travels on, to Prefect and the console.
+            raise AgentCompassError(error.code, self._store.masker.text(str(error))) from error
         except Exception as error:  # the edge of the attempt: whatever a component may raise
             self._log(traceback.format_exc())
             code = Code.ENVIRONMENT_DISK_FULL if _disk_full(error) else unexpected
-            raise AgentCompassError(code, one_line(error)) from error
+            raise AgentCompassError(code, self._store.masker.text(one_line(error))) from error
         finally:
             spent = time.monotonic() - started
             self._seconds[phase] = self._seconds.get(phase, 0.0) + spent

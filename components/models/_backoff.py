@@ -15,9 +15,10 @@ def delay_before(retry: int, asked: float | None) -> float:
 
     What the endpoint asked for is a lower bound; else 1, 2, 4, … up to 30, each minus up to half.
     """
-    if asked is not None:
+    own = min(LONGEST_DELAY, 2.0 ** (retry - 1)) * random.uniform(0.5, 1.0)
+    if asked is not None and asked > 0:
         return asked * random.uniform(1.0, 1.1) + random.uniform(0.0, 0.25)
-    return min(LONGEST_DELAY, 2.0 ** (retry - 1)) * random.uniform(0.5, 1.0)
+    return own
 
 
 class Throttle:
