@@ -86,7 +86,18 @@ async def _with_answer_file(env: Environment, submission: Submission) -> Submiss
     return submission
 
 
+async def _left_nothing(env: Environment, desk: ArtifactDesk) -> bool:
+    """The agent removed its own working directory: its doing, and an empty submission."""
+    there = await env.exec(["test", "-d", env.workdir], cwd="/")
+    if there.exit_code != 1:
+        return False
+    desk.note(Code.SUBMISSION_EMPTY, "the working directory is gone")
+    return True
+
+
 async def _save_patch(file: TaskFile, env: Environment, desk: ArtifactDesk) -> tuple[Artifact, ...]:
+    if await _left_nothing(env, desk):
+        return ()
     patch = await take_patch(env, _commits(file))
     for line in patch.left_out:
         desk.note(Code.ARTIFACT_LIMIT, printable(line))
@@ -96,6 +107,8 @@ async def _save_patch(file: TaskFile, env: Environment, desk: ArtifactDesk) -> t
 async def _save_workdir(
     file: TaskFile, env: Environment, desk: ArtifactDesk
 ) -> tuple[Artifact, ...]:
+    if await _left_nothing(env, desk):
+        return ()
     capture = await env.capture(".", CAPTURE)
     for line in capture.left_out:
         if not _dropping(line.partition(":")[0]):

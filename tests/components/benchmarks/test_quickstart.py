@@ -129,3 +129,10 @@ def test_a_task_file_that_lacks_a_part_is_refused_by_name() -> None:
     for kind in ("answer", "files", "repository"):
         with pytest.raises(ValueError, match="x: a task of kind"):
             TaskFile.model_validate({**part, "kind": kind})
+
+
+@pytest.mark.parametrize("task", ["merge-intervals", "pagination"])
+def test_a_removed_workdir_is_an_empty_submission_and_no_excuse(task: str) -> None:
+    gone = worked(SAMPLES[task], 'cd /; rm -rf "$OLDPWD"')
+    assert gone.verdict.correct is False
+    assert (Code.SUBMISSION_EMPTY, "the working directory is gone") in gone.desk.notes
