@@ -55,6 +55,14 @@ class AttemptPlan(Frozen):
     """`avg`: all k; `pass`: in order, stop at the first success."""
 
 
+class ArtifactLimits(Frozen):
+    """What is captured of an attempt's outputs; what is over is left out and named."""
+
+    max_mb: Annotated[float, Field(gt=0)] = 64
+    """All files together."""
+    max_files: Annotated[int, Field(ge=1)] = 1_000
+
+
 class ExecutionSettings(Frozen):
     """How attempts are carried out. Deadlines in seconds; 0 = none."""
 
@@ -75,6 +83,8 @@ class ExecutionSettings(Frozen):
     """Stretches every deadline."""
     output_limit_kb: Annotated[int, Field(ge=1)] = 256
     """Kept of each stream of each command: head and tail."""
+    artifact_limits: ArtifactLimits = ArtifactLimits()
+    """A benchmark's own limits hold where they are lower."""
     keep_environment: bool = False
     """Leave the files of every sandbox behind, for debugging."""
     max_retries: Annotated[int, Field(ge=0)] = 0

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agentcompass.components.contracts.protocols import EnvironmentProvider
+from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.contracts.sandbox import (
     DEFAULT_CAPTURE,
     Capture,
@@ -41,7 +42,7 @@ class AgentSandbox:
     async def open(self) -> Environment:
         opening = self._provider.open(self._job.task.requirements, self._job.label(self._purpose))
         opened = await self._stack.enter_async_context(opening)
-        self.environment = CappedEnvironment(opened, self._job.settings.output_limit_kb)
+        self.environment = CappedEnvironment(opened, self._job.settings)
         return self.environment
 
     async def close(self) -> None:
@@ -55,11 +56,12 @@ class AgentSandbox:
 
 class CappedEnvironment:
     """Satisfies Environment: keeps as much of a command's output as the user asked for, unless
-    the caller says otherwise."""
+    the caller says otherwise, and captures no more than both allow."""
 
-    def __init__(self, inner: Environment, output_limit_kb: int) -> None:
+    def __init__(self, inner: Environment, settings: ExecutionSettings) -> None:
         self.workdir: str = inner.workdir
-        self._inner, self._output_limit_kb = inner, output_limit_kb
+        self._inner, self._output_limit_kb = inner, settings.output_limit_kb
+        self._most = settings.artifact_limits
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)  # what a provider offers beyond the contract
@@ -77,4 +79,8 @@ class CappedEnvironment:
         await self._inner.write_file(path, content, mode=mode)
 
     async def capture(self, path: str, limits: CaptureLimits = DEFAULT_CAPTURE) -> Capture:
-        return await self._inner.capture(path, limits)
+        within_both = CaptureLimits(
+            max_files=min(limits.max_files, self._most.max_files),
+            max_bytes=min(limits.max_bytes, int(self._most.max_mb * 2**20)),
+        )
+        return await self._inner.capture(path, within_both)
