@@ -137,7 +137,7 @@ def test_an_attempt_whose_sandbox_is_killed_is_lost_and_named(tmp_path: Path) ->
 
 def keepers_of(folder: Path, task_id: str) -> list[psutil.Process]:
     """The children of ours that keep the sandbox of a task whose agent is at work."""
-    roots = [path.parent.parent for path in folder.glob(f"boxes-*/*{task_id}*/work/started")]
+    roots = [path.parent.parent for path in folder.glob(f"boxes-*/*{task_id}*/*/started")]
     return [
         child
         for child in psutil.Process().children()
