@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from agentcompass.cli.failed import CommandFailed
+from agentcompass.cli.run_command import order_of
 from agentcompass.cli.streams import complain, put
 
 
@@ -100,10 +101,7 @@ def _near_options(error: click.NoSuchOption, context: click.Context | None) -> s
 
 
 def _order(context: click.Context | None) -> str:
-    if context is None:
-        return ""
-    arguments = [p for p in context.command.params if isinstance(p, click.Argument)]
-    return f"the order is {' '.join(p.make_metavar(context) for p in arguments)}; "
+    return f"{order_of(context.command, context)}; " if context else ""
 
 
 def _name(parameter: click.Parameter) -> str:

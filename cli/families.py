@@ -9,6 +9,7 @@ FAMILIES: "dict[str, Family]" = {
     "benchmark": "benchmarks",
     "harness": "harnesses",
     "env": "environments",
+    "recipe": "recipes",
     "analyzer": "analyzers",
     "model-protocol": "models",
 }

@@ -15,10 +15,16 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
     context_settings=CONTEXT,
     entries={
         "run": Entry("agentcompass.cli.run:run", "Run one evaluation on this machine."),
+        "validate": Entry(
+            "agentcompass.cli.validate:validate", "Is a benchmark sound, here and now?"
+        ),
         "list": Entry(
             "agentcompass.cli.list_components:list_components", "List what is registered."
         ),
         "config": Entry("agentcompass.cli.config:config", "Explain the parameters of a component."),
+        "env": Entry(
+            "agentcompass.cli.env:env", "List or remove sandboxes that dead runs left behind."
+        ),
         "server": Entry(
             "agentcompass.cli.server:server", "Start, stop or look for the local Prefect server."
         ),

@@ -14,7 +14,7 @@ from agentcompass.cli.values import TextValue
 @click.argument("benchmark", type=TextValue(empty=False))
 @click.argument("harness", type=TextValue(empty=False))
 @click.argument("model", type=TextValue(empty=False))
-@with_options
+@with_options()
 def run(**typed: Any) -> int:
     """Run HARNESS with MODEL on every selected task of BENCHMARK, judge it, report the number.
 

@@ -7,17 +7,15 @@ import click
 
 from agentcompass.components.contracts.errors import RequestError
 
-ORDER = "the order is BENCHMARK HARNESS MODEL"
 LAST_SECTION = "How to answer"
-ARGUMENTS = [
-    ("BENCHMARK", "What to solve and how it is judged (agentcompass list benchmark)."),
-    ("HARNESS", "The agent (agentcompass list harness)."),
-    (
-        "MODEL",
+ARGUMENTS = {
+    "benchmark": "What to solve and how it is judged (agentcompass list benchmark).",
+    "harness": "The agent (agentcompass list harness).",
+    "model": (
         "The model's name at the endpoint, or a built-in one that answers from a file: "
-        'scripted, replay. In a shell: "$MODEL_NAME".',
+        'scripted, replay. In a shell: "$MODEL_NAME".'
     ),
-]
+}
 
 
 class RunOption(click.Option):
@@ -61,12 +59,13 @@ class RunCommand(click.Command):
             raise RequestError(
                 "command line",
                 f"{len(rest)} argument{'s' * (len(rest) > 1)} too many{shown}",
-                f"{ORDER}; put quotes around values with blanks or braces",
+                f"{order_of(self, ctx)}; put quotes around values with blanks or braces",
             )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        taken = [p.name or "" for p in self.get_params(ctx) if isinstance(p, click.Argument)]
         with formatter.section("Arguments"):
-            formatter.write_dl(ARGUMENTS)
+            formatter.write_dl([(name.upper(), ARGUMENTS[name]) for name in taken])
         sections: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
@@ -76,6 +75,12 @@ class RunCommand(click.Command):
         for section, records in sections.items():
             with formatter.section(section):
                 formatter.write_dl(records)
+
+
+def order_of(command: click.Command, ctx: click.Context) -> str:
+    """`the order is BENCHMARK HARNESS MODEL`"""
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    return f"the order is {' '.join(p.make_metavar(ctx) for p in arguments)}"
 
 
 def _bare(option: click.Option) -> str:

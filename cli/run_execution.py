@@ -21,7 +21,7 @@ QUIET_LEVELS = ("WARNING", "ERROR", "CRITICAL")
 
 def execute(request: RunRequest, secrets: Mapping[str, str], *, as_json: bool) -> int:
     """The exit code of the run's outcome. stdout holds the result and nothing else."""
-    outcome = _run(request, secrets)
+    outcome = carry_out(request, secrets)
     # None if the run ended before there were any numbers
     metrics = read_record(Path(outcome.run_dir) / "metrics.json", "metrics", Metrics)
     if as_json:
@@ -38,7 +38,8 @@ def execute(request: RunRequest, secrets: Mapping[str, str], *, as_json: bool) -
     return outcome.exit_code
 
 
-def _run(request: RunRequest, secrets: Mapping[str, str]) -> Outcome:
+def carry_out(request: RunRequest, secrets: Mapping[str, str]) -> Outcome:
+    """Run it and show how it goes; PreflightRefused if there is no Prefect server to be had."""
     # Prefect: only once nothing is in its way.
     from agentcompass.flows.local import run_locally
     from agentcompass.flows.server import ServerProblem

@@ -5,7 +5,7 @@ the help repeats (a test compares the two).
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -26,10 +26,19 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 C = TypeVar("C", bound=Callable[..., Any])
 
 
-def _option(name: str, section: str, into: str = "", **settings: Any) -> Callable[[C], C]:
+def option(name: str, section: str, into: str = "", **settings: Any) -> Callable[[C], C]:
     """`into`: the field of RunOptions, where it is not the option's own name."""
     names = (name, into) if into else (name,)
     return click.option(*names, cls=RunOption, section=section, **settings)
+
+
+class _Option(NamedTuple):
+    name: str
+    put_on: Callable[[Any], Any]
+
+
+def _option(name: str, section: str, **settings: Any) -> _Option:
+    return _Option(name, option(name, section, **settings))
 
 
 _COMPONENTS = "Component selection and parameters"
@@ -100,6 +109,15 @@ OPTIONS = (
         type=JsonObject(),
         shown_default="the environment's own",
         help="Parameters of the environment (agentcompass config docs env ID).",
+    ),
+    _option(
+        "--recipe",
+        _COMPONENTS,
+        metavar="ID",
+        multiple=True,
+        type=TextValue(empty=False),
+        shown_default="every recipe that matches",
+        help="Use only this recipe, if it matches. Repeat to allow more than one.",
     ),
     _option(
         "--execution-params",
@@ -271,8 +289,13 @@ OPTIONS = (
 )
 
 
-def with_options(command: C) -> C:
-    """The command with all options, in their order."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+def with_options(*names: str) -> Callable[[C], C]:
+    """The command with these options, or all, in their order."""
+
+    def put_on(command: C) -> C:
+        for one in reversed(OPTIONS):
+            if not names or one.name in names:
+                command = one.put_on(command)
+        return command
+
+    return put_on

@@ -34,6 +34,7 @@ class RunOptions:
     model_params: dict[str, Any] | None = None
     env: str | None = None
     env_params: dict[str, Any] | None = None
+    recipe: tuple[str, ...] | None = None
     execution_params: dict[str, Any] | None = None
     task_concurrency: int | None = None
     max_retries: int | None = None
@@ -70,6 +71,7 @@ def build_request(options: RunOptions) -> tuple[RunRequest, dict[str, str]]:
         harness=Choice(id=options.harness, params=options.harness_params or {}),
         model=model,
         environment=Choice(id=options.env or DEFAULT_ENVIRONMENT, params=options.env_params or {}),
+        recipes=options.recipe or None,
         execution=_execution(options),
         runtime=_runtime(options),
     )

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import State
 from agentcompass.components.contracts.errors import PreflightRefused
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
-from agentcompass.components.execution import analysis, prepare
+from agentcompass.components.execution import analysis, leftovers, prepare
 from agentcompass.components.execution import preflight as checks
 from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
@@ -55,6 +55,7 @@ async def preflight() -> None:
     run = current()
     if problems := await checks.preflight(run.plan, run.parts, run.samples):
         raise PreflightRefused(problems)
+    await leftovers.reap(run.parts.environments)
 
 
 @prefect.flow(flow_run_name="attempts", persist_result=False)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcompass.cli.rendering.columns import columns
+from agentcompass.cli.rendering.sandboxes import sandbox_documents, sandbox_lines
 from agentcompass.cli.run_checks import Checked
 from agentcompass.components.execution.deadlines import Deadlines, deadlines
 from agentcompass.components.results.masking import Masker
@@ -24,6 +25,7 @@ def plan_document(checked: Checked) -> dict[str, Any]:
             "tasks": len(checked.dataset.samples),
         },
         "tasks": [sample.task.id for sample in checked.samples],
+        "sandboxes": _masker(checked).value(sandbox_documents(checked)),
         "planned_attempts": len(checked.samples) * attempts.k,
         "results": str(checked.folder),
     }
@@ -43,6 +45,7 @@ def plan_lines(checked: Checked) -> list[str]:
     lines.append(_field("model", _model(checked)))
     lines += _parameters(plan.model_params, request.model.params)
     lines.append(_field("tasks", _tasks(checked)))
+    lines += sandbox_lines(checked)
     lines.append(_field("attempts", _attempts(checked)))
     lines.append(_field("deadlines", _deadlines(checked)))
     limit = request.runtime.timeout_seconds

@@ -6,7 +6,7 @@ under which this process holds what the user typed. Prefect and the results stor
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -94,6 +94,12 @@ def expand(text: str, field: str, seen: list[str]) -> str:
         return found
 
     return REFERENCE.sub(value, text)
+
+
+def shell_secrets(values: Iterable[str]) -> list[str]:
+    """What these values take from the environment, where a variable's name tells of a secret."""
+    names = [found[1] for value in values if (found := REFERENCE.fullmatch(value))]
+    return [os.environ[n] for n in names if _KEY_LIKE.search(n) and os.environ.get(n)]
 
 
 def resolve(reference: SecretReference, field: str) -> str:

@@ -70,7 +70,7 @@ class PhaseTimes(Frozen):
 class Checkpoint(Frozen):
     """Everything scoring needs, written after the agent ended and before it is judged."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     key: AttemptKey
     content_hash: str
     """Of the task it was made for."""
@@ -84,6 +84,8 @@ class Checkpoint(Frozen):
     ended_at: datetime
     harness_version: str | None = None
     """Version of the agent library or program that really ran, where there is one."""
+    image: str | None = None
+    """The agent's sandbox was made from it: `name@sha256:…` or an image id; None: no image."""
 
 
 class Evidence(Frozen):
@@ -111,7 +113,7 @@ AttemptStatus = Literal["scored", "unscored", "skipped"]
 class AttemptRecord(Frozen):
     """The outcome of one logical attempt."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     key: AttemptKey
     status: AttemptStatus
     verdict: Verdict | None = None
@@ -126,6 +128,8 @@ class AttemptRecord(Frozen):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     harness_version: str | None = None
+    image: str | None = None
+    """As in Checkpoint."""
     earlier_failures: tuple[Note, ...] = ()
     """Why earlier tries of this attempt were made again; their usage is in `usage`."""
     origin: str | None = None
@@ -144,7 +148,7 @@ class AttemptRecord(Frozen):
 class Detail(Frozen):
     """The complete record of a task: all its attempts so far."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     task_id: str
     category: str | None = None
     instruction: str

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.requirements import Network, Resources, Setup
 
 
 class BenchmarkParameters(Frozen):
@@ -30,7 +31,19 @@ class HarnessParameters(Frozen):
 
 
 class EnvironmentParameters(Frozen):
-    """Settings of the sandbox that hold for every provider."""
+    """Settings of the sandbox that hold for every provider. They win over the task's own."""
 
+    setup: Setup = Setup()
+    """Image, working directory and what is done before the task is prepared."""
+    resources: Resources = Resources()
+    """Limits of one sandbox."""
+    network: Network | None = None
+    """Replaces the task's policies as a whole."""
+    user: str | None = None
+    """Who runs commands inside; unset: the task's, else the image's own."""
     env: Mapping[str, str] = {}
     """Variables for every command in the sandbox. A value `${NAME}` is read from your shell."""
+    run_env: Mapping[str, str] = {}
+    """Variables only while the agent works."""
+    evaluation_env: Mapping[str, str] = {}
+    """Variables only while the grader works."""

@@ -23,11 +23,16 @@ from agentcompass.components.contracts.model import (
     ModelRequest,
     ToolDefinition,
 )
-from agentcompass.components.contracts.sandbox import Capabilities, Environment, SandboxLabel
+from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.sandbox import (
+    Capabilities,
+    Environment,
+    Leftover,
+    SandboxLabel,
+)
 from agentcompass.components.contracts.task import (
     Dataset,
     Primary,
-    Requirements,
     Sample,
     Solution,
     Task,
@@ -59,6 +64,10 @@ class Benchmark(Protocol):
     """`none`: verify gets no sandbox; `reuse`: the agent's; `fresh`: a new, empty one."""
     needs_sandbox: bool
     """The agent's stage needs a sandbox even if the harness does not (prepare, collect)."""
+    prepares_grading: bool
+    """In `fresh` mode `verify` prepares under the baseline network and calls
+    `env.enter("evaluation")` itself before anything of the submission runs; False: the engine
+    enters that phase before `verify`."""
 
     def load(self, data_dir: Path) -> Dataset: ...
     async def prepare(self, task: Task, env: Environment) -> None:
@@ -204,7 +213,22 @@ class EnvironmentProvider(Protocol):
     def open(
         self, requirements: Requirements, label: SandboxLabel
     ) -> AbstractAsyncContextManager[Environment]:
-        """All-or-nothing; closing is bounded, kills what runs inside and leaves nothing."""
+        """All-or-nothing; closing is bounded, kills what runs inside and leaves nothing.
+
+        Requirements are complete: what the user set is in them already. `commands`, `files`
+        and the variables of phases are not the provider's: they are done through the protocol.
+        """
+        ...
+
+    async def leftovers(self) -> tuple[Leftover, ...]:
+        """What dead runs of this machine and user left, and what was kept; by our label only.
+
+        Raises AgentCompassError(environment.start) if the provider cannot be asked.
+        """
+        ...
+
+    async def remove_leftover(self, leftover: Leftover) -> bool:
+        """True when nothing of it is left."""
         ...
 
 

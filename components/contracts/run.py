@@ -126,6 +126,8 @@ class RunRequest(Frozen):
     harness: Choice
     model: ModelSpec
     environment: Choice = Choice(id="host_process")
+    recipes: tuple[str, ...] | None = None
+    """Only these recipes, if they match; None: every one that matches."""
     execution: ExecutionSettings = ExecutionSettings()
     runtime: RuntimeSettings = RuntimeSettings()
 
@@ -141,6 +143,14 @@ class PlannedComponent(Frozen):
     """Complete: what the user set over the defaults."""
 
 
+class PlannedRecipe(Frozen):
+    """A recipe that matches the plan; what it changes is told by its code, task by task."""
+
+    id: str
+    version: str
+    origin: str
+
+
 class RunPlan(Frozen):
     """The request, resolved: every component with its version and complete parameters."""
 
@@ -149,6 +159,8 @@ class RunPlan(Frozen):
     benchmark: PlannedComponent
     harness: PlannedComponent
     environment: PlannedComponent
+    recipes: tuple[PlannedRecipe, ...] = ()
+    """In the order they apply: the most specific last."""
     model_protocol: str
     """`scripted`, `replay`, or an API protocol."""
     model_params: Mapping[str, Any]

@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.requirements import (
+    NetworkKind,
+    ResourceName,
+    SandboxPhase,
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,8 @@ class ExecResult:
     timed_out: bool = False
     stdout_dropped_bytes: int = 0
     stderr_dropped_bytes: int = 0
+    out_of_memory: bool = False
+    """The sandbox's memory limit killed something while the command ran."""
     duration_seconds: float = 0.0
 
     @property
@@ -66,6 +75,21 @@ class Environment(Protocol):
 
     workdir: str
     """Absolute path, inside the sandbox, where the agent works."""
+    image: str | None
+    """What it was made from, by content (`name@sha256:…`, or an image id); None: no image."""
+
+    async def enter(self, phase: SandboxPhase) -> None:
+        """Put the network policy of a phase in force, for what runs already as well. A sandbox
+        opens in `baseline`. Returns once nothing of the earlier policy holds any more."""
+        ...
+
+    async def model_address(self, base_url: str) -> str:
+        """Where a program inside reaches the model endpoint at `base_url` (the host's view of
+        it, loopback included), whatever the network policy.
+
+        Raises AgentCompassError(environment.setup) where there is no way.
+        """
+        ...
 
     async def exec(
         self,
@@ -95,6 +119,11 @@ class Environment(Protocol):
         """Write a whole file; makes missing parents; replaces what stands there, links included."""
         ...
 
+    async def upload(self, source: Path, target: str) -> None:
+        """Copy a local file or folder to `target` (made with its parents; a folder is merged
+        into one that is there). Modes and links stay; owner is who runs commands."""
+        ...
+
     async def capture(self, path: str, limits: CaptureLimits = DEFAULT_CAPTURE) -> Capture:
         """Read all regular files under a directory; never follows links, never hangs on a FIFO."""
         ...
@@ -106,20 +135,49 @@ class Capabilities(Frozen):
     isolated: bool
     """The agent cannot reach the host's files."""
     images: bool = False
+    builds: bool = False
+    """Images from a Dockerfile."""
     workdir: bool = False
     """The task may choose an absolute workdir."""
     users: bool = False
+    """Commands may run as another user of the sandbox."""
+    resources: frozenset[ResourceName] = frozenset()
+    """Limits it enforces."""
+    network: frozenset[NetworkKind] = frozenset()
+    """Policies it enforces beside `public`."""
+    network_phases: bool = False
+    """The policy may change while the sandbox is open."""
+    model_address: bool = False
+    """A program inside reaches a model endpoint that only this machine can see."""
     open_qps: float = 0.0
     """Sandboxes opened per second unless the user says otherwise; 0: no pacing."""
 
 
 @dataclass(frozen=True)
 class SandboxLabel:
-    """Whose sandbox it is: for names, labels and cleaning up."""
+    """Whose sandbox it is, and for how long: for names, labels and cleaning up."""
 
     run_id: str
     attempt: AttemptKey
     purpose: str = "run"
     """`run` (the agent's) or `grade` (a fresh one for the grader)."""
     keep: bool = False
-    """For debugging: its files stay when it closes, and the provider says how to reach them."""
+    """For debugging: it stays when it closes, and the provider says how to reach it."""
+    lifetime_seconds: float | None = None
+    """More than the sum of the deadlines it can see; a provider that ends sandboxes by itself
+    must not do so before. None: no deadline."""
+
+
+class Leftover(Frozen):
+    """A sandbox, or what is left of one, whose owner is dead, or that was kept on purpose."""
+
+    id: str
+    """For the provider: a folder, a container, a sandbox id."""
+    run_id: str
+    task_id: str
+    purpose: str
+    created_at: datetime | None = None
+    kept: bool = False
+    """By --keep-environment; only asked for by name or with --kept it is removed."""
+    owner: str = ""
+    """For people: the process and machine that opened it."""

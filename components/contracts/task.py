@@ -4,17 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from agentcompass.components.contracts.frozen import Frozen
-
-
-class Requirements(Frozen):
-    """What a sandbox must offer for a task. Recipes and `--env-params` change it."""
-
-    image: str | None = None
-    """Container image; ignored by `host_process`."""
-    workdir: str | None = None
-    """Absolute directory in the sandbox; None: the provider's own private workspace."""
-    env: Mapping[str, str] = {}
-    """Variables set for every command in the sandbox."""
+from agentcompass.components.contracts.requirements import Requirements
 
 
 class Task(Frozen):

@@ -62,6 +62,7 @@ async def let_agent_try(
         started_at=started_at,
         ended_at=datetime.now(UTC),
         harness_version=log.version,
+        image=sandbox.image,
     )
     await asyncio.to_thread(desk.save_checkpoint, checkpoint)
     return checkpoint
@@ -74,6 +75,7 @@ async def _set_up(
         return None
     env = await sandbox.open()
     await parts.benchmark.prepare(job.task, env)
+    await env.enter("run")
     return env
 
 

@@ -39,10 +39,11 @@ async def run_attempt(job: Job, parts: Parts, desk: AttemptDesk, stages: Stages)
     """
     started_at = datetime.now(UTC)
     verdict = failure = None
+    sandbox = AgentSandbox(parts, job)
     model = desk.model = parts.model.client(job.key)
     kept = desk.checkpoint is not None
     try:
-        async with AgentSandbox(parts.environments, job) as sandbox:
+        async with sandbox:
             trying = partial(let_agent_try, job, parts, model, sandbox, desk)
             checkpoint = await stages.agent(job, desk.recall if kept else trying, kept=kept)
             if parts.benchmark.verification != "reuse":
@@ -65,4 +66,5 @@ async def run_attempt(job: Job, parts: Parts, desk: AttemptDesk, stages: Stages)
         started_at=left.started_at if left else started_at,
         ended_at=datetime.now(UTC),
         harness_version=left.harness_version if left else None,
+        image=left.image if left else sandbox.image,
     )

@@ -11,6 +11,7 @@ from agentcompass.components.contracts.task import Task
 
 DEFAULT_RUN_SECONDS = 3600.0
 DEFAULT_EVALUATION_SECONDS = 600.0
+WAITING_SECONDS = 3600.0
 
 T = TypeVar("T")
 
@@ -43,6 +44,17 @@ def deadlines(settings: ExecutionSettings, task: Task) -> Deadlines:
             DEFAULT_EVALUATION_SECONDS,
         ),
     )
+
+
+def lifetime_seconds(settings: ExecutionSettings, task: Task) -> float | None:
+    """How long a sandbox of this task is needed at most; None: a deadline is unlimited.
+
+    The agent's waiting for rate limits is outside its deadline: an hour is put on top for it.
+    """
+    limits = deadlines(settings, task)
+    parts = (limits.setup, limits.run, limits.grace, limits.collect, limits.score)
+    known = [seconds for seconds in parts if seconds is not None]
+    return sum(known) + WAITING_SECONDS if len(known) == len(parts) else None
 
 
 async def within(seconds: float | None, code: Code, work: Awaitable[T]) -> T:

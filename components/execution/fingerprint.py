@@ -36,6 +36,7 @@ def fingerprint(plan: RunPlan) -> dict[str, Any]:
         "benchmark": _component(plan.benchmark, SELECTION),
         "harness": _component(plan.harness, frozenset()),
         "environment": _component(plan.environment, PLACES),
+        **({"recipes": {one.id: one.version for one in plan.recipes}} if plan.recipes else {}),
         "model": {
             "id": plan.request.model.id,
             "protocol": plan.model_protocol,

@@ -7,6 +7,7 @@ from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.contracts.sandbox import SandboxLabel
 from agentcompass.components.contracts.task import Sample, Task
+from agentcompass.components.execution.deadlines import lifetime_seconds
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,10 @@ class Job:
         return self.sample.task
 
     def label(self, purpose: str = "run") -> SandboxLabel:
-        keep = self.settings.keep_environment
-        return SandboxLabel(run_id=self.run_id, attempt=self.key, purpose=purpose, keep=keep)
+        return SandboxLabel(
+            run_id=self.run_id,
+            attempt=self.key,
+            purpose=purpose,
+            keep=self.settings.keep_environment,
+            lifetime_seconds=lifetime_seconds(self.settings, self.task),
+        )

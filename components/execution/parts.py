@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field
 from typing import cast
 
-from agentcompass.components.configuration.secrets import expand, resolve
+from agentcompass.components.configuration.secrets import expand, resolve, shell_secrets
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.model import ModelAccess
-from agentcompass.components.contracts.parameters import BenchmarkParameters
+from agentcompass.components.contracts.parameters import (
+    BenchmarkParameters,
+    EnvironmentParameters,
+)
 from agentcompass.components.contracts.protocols import (
     Benchmark,
     EnvironmentProvider,
@@ -14,8 +17,13 @@ from agentcompass.components.contracts.protocols import (
     ModelProvider,
     SolutionHarness,
 )
+from agentcompass.components.contracts.recipe import Recipe, RecipeContext
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.run import PlannedComponent, RunPlan
+from agentcompass.components.contracts.task import Task
 from agentcompass.components.execution.capacity import Pace, Unlimited
+from agentcompass.components.execution.recipes import load_recipe, recipe_context
+from agentcompass.components.execution.requirements import Adaptation, requirements_of
 from agentcompass.components.registry import registry
 from agentcompass.components.registry.registry import Family
 
@@ -31,8 +39,20 @@ class Parts:
     model: ModelProvider
     secrets: tuple[str, ...]
     """Values to be masked at every write."""
+    environment_parameters: EnvironmentParameters = EnvironmentParameters()
+    recipes: tuple[tuple[str, Recipe], ...] = ()
+    """In the order they apply."""
+    recipe_context: RecipeContext | None = None
     pace: Pace = field(default_factory=Unlimited)
     """Waited for before a sandbox opens, outside every deadline."""
+
+    def requirements(self, task: Task) -> Requirements:
+        """What the task's sandboxes are opened with. Raises RequestError (see requirements_of)."""
+        return self.adapted(task)[0]
+
+    def adapted(self, task: Task) -> tuple[Requirements, tuple[Adaptation, ...]]:
+        """The same, and what each recipe changed for this task."""
+        return requirements_of(task, self.environment_parameters, self.recipes, self.recipe_context)
 
 
 def assemble(plan: RunPlan) -> Parts:
@@ -40,7 +60,10 @@ def assemble(plan: RunPlan) -> Parts:
     secrets: list[str] = []
     benchmark, benchmark_parameters = _create("benchmarks", plan.benchmark, "benchmark-params")
     harness, _ = _create("harnesses", plan.harness, "harness-params")
-    environments, _ = _create("environments", plan.environment, "env-params")
+    environments, environment_parameters = _create("environments", plan.environment, "env-params")
+    sandbox = cast(EnvironmentParameters, environment_parameters)
+    for given in (sandbox.env, sandbox.run_env, sandbox.evaluation_env):
+        secrets += shell_secrets(given.values())
     return Parts(
         benchmark=cast(Benchmark, benchmark),
         benchmark_parameters=cast(BenchmarkParameters, benchmark_parameters),
@@ -50,6 +73,9 @@ def assemble(plan: RunPlan) -> Parts:
         environments=cast(EnvironmentProvider, environments),
         model=_model(plan, secrets),
         secrets=tuple(secrets),
+        environment_parameters=sandbox,
+        recipes=tuple((planned.id, load_recipe(planned.id)) for planned in plan.recipes),
+        recipe_context=recipe_context(plan.request, plan.benchmark),
     )
 
 

@@ -13,6 +13,7 @@ from agentcompass.components.contracts.run import (
     RunPlan,
     RunRequest,
 )
+from agentcompass.components.execution.recipes import matching_recipes
 from agentcompass.components.registry import registry
 from agentcompass.components.registry.registry import Family
 
@@ -42,6 +43,7 @@ def resolve(request: RunRequest) -> RunPlan:
         benchmark=planned_benchmark,
         harness=planned_harness,
         environment=planned_environment,
+        recipes=matching_recipes(request, planned_benchmark),
         model_protocol=protocol,
         model_params=_complete(model, request.model.params, "model-params"),
         primary=primary,

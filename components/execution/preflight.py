@@ -13,6 +13,7 @@ from agentcompass.components.contracts.errors import AgentCompassError, Code, Re
 from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.parts import Parts
+from agentcompass.components.execution.sandbox_preflight import sandbox_problems
 from agentcompass.components.results.paths import check_results_dir
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ MODEL_HINTS = {
 async def preflight(plan: RunPlan, parts: Parts, samples: Sequence[Sample]) -> tuple[str, ...]:
     """All problems, one line each; empty when the run may start. One call to the model."""
     problems = [*_missing_libraries(parts), *_cost_limit(plan, parts), *_disk(plan)]
-    checks = await asyncio.gather(_model(plan, parts), _environment(parts, samples))
+    checks = await asyncio.gather(_model(plan, parts), _environment(plan, parts, samples))
     return tuple(problems + [problem for found in checks for problem in found])
 
 
@@ -97,5 +98,12 @@ async def _model(plan: RunPlan, parts: Parts) -> list[str]:
     return []
 
 
-async def _environment(parts: Parts, samples: Sequence[Sample]) -> list[str]:
-    return await parts.environments.preflight([sample.task.requirements for sample in samples])
+async def _environment(plan: RunPlan, parts: Parts, samples: Sequence[Sample]) -> list[str]:
+    opens_none = not (
+        parts.harness.needs.sandbox
+        or parts.benchmark.needs_sandbox
+        or parts.benchmark.verification == "fresh"
+    )
+    if opens_none:
+        return []
+    return await sandbox_problems(parts, plan.environment.id, samples)

@@ -1,12 +1,17 @@
-"""The agent's sandbox: opened in the agent's stage, kept for the grader only if it reuses it."""
+"""An attempt's sandbox: opened and set up in the agent's stage, kept for the grader only if it
+reuses it."""
 
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentcompass.components.contracts.protocols import EnvironmentProvider
+from agentcompass.components.configuration.variables import resolved
+from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.requirements import Requirements, SandboxPhase
 from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.contracts.sandbox import (
     DEFAULT_CAPTURE,
@@ -16,17 +21,23 @@ from agentcompass.components.contracts.sandbox import (
     ExecResult,
 )
 from agentcompass.components.execution.job import Job
+from agentcompass.components.execution.parts import Parts
 
 log = logging.getLogger(__name__)
+
+SHOWN_CHARACTERS = 400
+"""Of a failed set-up command's output, from its end."""
 
 
 class AgentSandbox:
     """Opens nothing until told; closes at the latest when its block is left."""
 
-    def __init__(self, provider: EnvironmentProvider, job: Job, purpose: str = "run") -> None:
-        self._provider, self._job, self._purpose = provider, job, purpose
+    def __init__(self, parts: Parts, job: Job, purpose: str = "run") -> None:
+        self._parts, self._job, self._purpose = parts, job, purpose
         self._stack = AsyncExitStack()
         self.environment: Environment | None = None
+        self.image: str | None = None
+        """What the latest sandbox was made from; stays when it closes."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -40,9 +51,13 @@ class AgentSandbox:
         await self.close()
 
     async def open(self) -> Environment:
-        opening = self._provider.open(self._job.task.requirements, self._job.label(self._purpose))
+        """Open it, put `files` in place, run `commands`. Raises environment.*."""
+        required = self._parts.requirements(self._job.task)
+        opening = self._parts.environments.open(required, self._job.label(self._purpose))
         opened = await self._stack.enter_async_context(opening)
-        self.environment = CappedEnvironment(opened, self._job.settings)
+        self.image = opened.image
+        self.environment = AttemptEnvironment(opened, self._job.settings, required)
+        await _set_up(self.environment, required)
         return self.environment
 
     async def close(self) -> None:
@@ -54,29 +69,67 @@ class AgentSandbox:
             log.warning("sandbox of %s did not close: %s", self._job.key, error)
 
 
-class CappedEnvironment:
-    """Satisfies Environment: keeps as much of a command's output as the user asked for, unless
-    the caller says otherwise, and captures no more than both allow."""
+async def _set_up(env: Environment, required: Requirements) -> None:
+    for target, source in required.files.items():
+        await env.upload(Path(source).expanduser(), target)
+    for command in required.commands:
+        result = await env.exec(command)
+        if not result.ok:
+            output = (result.stderr or result.stdout).strip()[-SHOWN_CHARACTERS:]
+            raise AgentCompassError(
+                Code.ENVIRONMENT_SETUP,
+                f"set-up command {command!r} ended with {result.exit_code}: {output}",
+            )
 
-    def __init__(self, inner: Environment, settings: ExecutionSettings) -> None:
+
+class AttemptEnvironment:
+    """Satisfies Environment: the sandbox as one attempt sees it. Adds the variables of the phase,
+    keeps as much of a command's output as the user asked for unless the caller says otherwise,
+    and captures no more than both allow."""
+
+    def __init__(
+        self, inner: Environment, settings: ExecutionSettings, required: Requirements
+    ) -> None:
         self.workdir: str = inner.workdir
+        self.image = inner.image
         self._inner, self._output_limit_kb = inner, settings.output_limit_kb
         self._most = settings.artifact_limits
+        self._required = required
+        self._variables: Mapping[str, str] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)  # what a provider offers beyond the contract
 
+    async def enter(self, phase: SandboxPhase) -> None:
+        await self._inner.enter(phase)
+        self._variables = resolved(self._required.during(phase), os.environ, f"{phase}_env")
+
+    async def model_address(self, base_url: str) -> str:
+        return await self._inner.model_address(base_url)
+
     async def exec(
-        self, command: str | Sequence[str], *, output_limit_kb: int | None = None, **options: Any
+        self,
+        command: str | Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        output_limit_kb: int | None = None,
+        **options: Any,
     ) -> ExecResult:
-        limit = output_limit_kb or self._output_limit_kb
-        return await self._inner.exec(command, output_limit_kb=limit, **options)
+        return await self._inner.exec(
+            command,
+            env={**self._variables, **(env or {})},
+            output_limit_kb=output_limit_kb or self._output_limit_kb,
+            **options,
+        )
 
     async def read_file(self, path: str, *, max_bytes: int | None = None) -> bytes:
         return await self._inner.read_file(path, max_bytes=max_bytes)
 
     async def write_file(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         await self._inner.write_file(path, content, mode=mode)
+
+    async def upload(self, source: Path, target: str) -> None:
+        await self._inner.upload(source, target)
 
     async def capture(self, path: str, limits: CaptureLimits = DEFAULT_CAPTURE) -> Capture:
         within_both = CaptureLimits(

@@ -52,8 +52,12 @@ async def _verify(
         case "none":
             return await benchmark.verify(job.sample, submission, None, desk)
         case "reuse":
+            if agent_environment is not None:
+                await agent_environment.enter("evaluation")
             return await benchmark.verify(job.sample, submission, agent_environment, desk)
         case "fresh":
-            async with AgentSandbox(parts.environments, job, "grade") as sandbox:
+            async with AgentSandbox(parts, job, "grade") as sandbox:
                 env = await sandbox.open()
+                if not benchmark.prepares_grading:
+                    await env.enter("evaluation")
                 return await benchmark.verify(job.sample, submission, env, desk)

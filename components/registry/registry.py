@@ -12,12 +12,13 @@ from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.protocols import Component
 
-Family = Literal["benchmarks", "harnesses", "environments", "models", "analyzers"]
+Family = Literal["benchmarks", "harnesses", "environments", "recipes", "models", "analyzers"]
 
 FIELDS: dict[Family, str] = {
     "benchmarks": "benchmark",
     "harnesses": "harness",
     "environments": "environment",
+    "recipes": "recipe",
     "models": "model protocol",
     "analyzers": "analyzer",
 }

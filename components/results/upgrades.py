@@ -17,13 +17,28 @@ Upgrade = Callable[[Document], Document]
 CURRENT: Mapping[Kind, Version] = {
     "run": 1,
     "progress": 1,
-    "detail": 1,
-    "checkpoint": 1,
+    "detail": 2,
+    "checkpoint": 2,
     "trajectory": "ATIF-v1.8",
     "metrics": 1,
 }
 
-UPGRADES: Mapping[tuple[Kind, Version], Upgrade] = {}
+
+def _checkpoint_1(document: Document) -> Document:
+    """2 adds `image`."""
+    return {**document, "schema_version": 2}
+
+
+def _detail_1(document: Document) -> Document:
+    """2 adds `image` to attempts."""
+    attempts = [{**attempt, "schema_version": 2} for attempt in document.get("attempts", ())]
+    return {**document, "schema_version": 2, "attempts": attempts}
+
+
+UPGRADES: Mapping[tuple[Kind, Version], Upgrade] = {
+    ("checkpoint", 1): _checkpoint_1,
+    ("detail", 1): _detail_1,
+}
 """By kind and the version they start from. Version 1 is the first of every kind."""
 
 

@@ -10,8 +10,8 @@ import pandas
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.protocols import EnvironmentProvider
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
 from tests.cases.rig import Ran, ask, measure
 from tests.cases.toy import Toy, number, put, submit
 from tests.standins.model_endpoint import ModelServer

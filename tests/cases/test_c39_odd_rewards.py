@@ -68,6 +68,7 @@ class Rewards:
     score_range = (0.0, 1.0)
     verification: Verification = "fresh"
     needs_sandbox = False
+    prepares_grading = False
 
     def load(self, data_dir: Path) -> Dataset:
         samples = tuple(_sample(name) for name in (*FILES, *(f"verdict: {n}" for n in NUMBERS)))

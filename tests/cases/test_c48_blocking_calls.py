@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.contracts.protocols import EnvironmentProvider
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
 from tests.cases.rig import Ran, UnderWay, Watch, ask, measure
 from tests.cases.toy import Toy, number, put, shell, submit
 from tests.standins.model_endpoint import ModelServer

@@ -31,6 +31,7 @@ class Toy:
     score_range = (0.0, 1.0)
     verification: Verification = "reuse"
     needs_sandbox = True
+    prepares_grading = False
 
     def __init__(self, count: int = 1, *, setup: str = "", seconds: float | None = None) -> None:
         self.samples = tuple(_sample(n, seconds) for n in range(1, count + 1))

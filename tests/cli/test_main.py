@@ -48,7 +48,7 @@ def test_no_command_at_all_shows_the_help_and_fails(cli: Cli) -> None:
         (["rnu"], "command: no command 'rnu'; did you mean 'run'?"),
         (["config", "dosc"], "config: no command 'dosc'; did you mean 'docs'?"),
         (["--verison"], "--verison: no such option; did you mean '--version'?"),
-        (["list"], "family: missing; the order is {benchmark|harness|env|analyzer|"),
+        (["list"], "family: missing; the order is {benchmark|harness|env|recipe|analyzer|"),
         (["list", "harnes"], "family: no family 'harnes'; did you mean 'harness'?"),
         (["list", "env", "--jsn"], "--jsn: no such option; did you mean '--json'?"),
         (["config", "docs", "env"], "ID: missing"),

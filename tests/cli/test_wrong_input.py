@@ -25,7 +25,7 @@ def refused(  # type: ignore[no-untyped-def]
     cli: Cli, questions: str, home: Path, endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch
 ):
     """A good command line with something changed; the complaint."""
-    monkeypatch.setattr(run_execution, "_run", lambda *_: pytest.fail("the run was begun"))
+    monkeypatch.setattr(run_execution, "carry_out", lambda *_: pytest.fail("the run was begun"))
 
     def run(
         *more: str,

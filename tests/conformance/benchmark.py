@@ -148,6 +148,7 @@ class BenchmarkConformance:
         assert benchmark.score_range[0] < benchmark.score_range[1]
         assert benchmark.verification in ("none", "reuse", "fresh")
         assert isinstance(benchmark.needs_sandbox, bool)
+        assert isinstance(benchmark.prepares_grading, bool)
 
     def test_ids_are_unique_and_loading_twice_gives_the_same(self, tmp_path: Path) -> None:
         _, first = self.loaded(tmp_path)

@@ -11,15 +11,9 @@ from typing import Any
 from agentcompass.components.contracts.attempt import AttemptKey, Submission, Verdict
 from agentcompass.components.contracts.parameters import BenchmarkParameters
 from agentcompass.components.contracts.protocols import ArtifactDesk, AttemptLog, Needs
-from agentcompass.components.contracts.sandbox import Capabilities, SandboxLabel
-from agentcompass.components.contracts.task import (
-    AnswerKey,
-    Dataset,
-    Requirements,
-    Sample,
-    Solution,
-    Task,
-)
+from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.sandbox import Capabilities, Leftover, SandboxLabel
+from agentcompass.components.contracts.task import AnswerKey, Dataset, Sample, Solution, Task
 from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.execution.parts import Parts
 
@@ -38,6 +32,7 @@ class YesBenchmark:
     primary = "correct"
     score_range = (0.0, 1.0)
     needs_sandbox = False
+    prepares_grading = False
 
     def __init__(self, verification: str = "none", samples: Iterable[Sample] = ()) -> None:
         self.verification = verification
@@ -86,14 +81,20 @@ class Agent:
 class Box:
     purpose: str
     workdir: str = "/box"
+    image: str | None = None
+    phases: list[str] = field(default_factory=lambda: ["baseline"])
+
+    async def enter(self, phase: str) -> None:
+        self.phases.append(phase)
 
 
 class Boxes:
     """A provider that records what opens and closes."""
 
-    capabilities = Capabilities(isolated=True)
-
-    def __init__(self) -> None:
+    def __init__(self, **capabilities: Any) -> None:
+        self.capabilities = Capabilities(isolated=True, **capabilities)
+        self.boxes: list[Box] = []
+        self.required: list[Requirements] = []
         self.events: list[str] = []
         self.on_open: Callable[[], Awaitable[None]] = _nothing
         self.on_close: Callable[[], Awaitable[None]] = _nothing
@@ -101,12 +102,20 @@ class Boxes:
     async def preflight(self, requirements: Iterable[Requirements]) -> list[str]:
         return []
 
+    async def leftovers(self) -> tuple[Leftover, ...]:
+        return ()
+
+    async def remove_leftover(self, leftover: Leftover) -> bool:
+        return True
+
     @asynccontextmanager
     async def open(self, requirements: Requirements, label: SandboxLabel) -> AsyncIterator[Any]:
         await self.on_open()
         self.events.append(f"open {label.purpose}")
+        self.required.append(requirements)
+        self.boxes.append(Box(label.purpose, image=requirements.image))
         try:
-            yield Box(label.purpose)
+            yield self.boxes[-1]
         finally:
             self.events.append(f"close {label.purpose}")
             await self.on_close()

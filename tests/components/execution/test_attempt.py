@@ -6,6 +6,7 @@ import pytest
 
 from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.execution.attempt import run_attempt
 from agentcompass.components.execution.desk import AttemptDesk
@@ -14,7 +15,7 @@ from agentcompass.components.execution.parts import Parts
 from agentcompass.components.results.paths import RunFolder
 from agentcompass.components.results.store import RunStore
 from tests.components.execution.stages import Directly
-from tests.standins.parts import YesBenchmark, parts, says_yes, sleeps_for_ever
+from tests.standins.parts import YesBenchmark, parts, sample, says_yes, sleeps_for_ever
 
 KEY = AttemptKey(task_id="t1", index=1)
 
@@ -159,3 +160,31 @@ def test_cancellation_rises_and_closes_the_sandbox(tmp_path: Path) -> None:
 
     asyncio.run(interrupt())
     assert boxes(made_of) == ["open run", "close run"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "prepares", "phases"),
+    [
+        ("none", False, [["baseline", "run"]]),
+        ("reuse", False, [["baseline", "run", "evaluation"]]),
+        ("fresh", False, [["baseline", "run"], ["baseline", "evaluation"]]),
+        ("fresh", True, [["baseline", "run"], ["baseline"]]),
+    ],
+)
+def test_agent_and_grader_each_work_in_their_own_phase(
+    tmp_path: Path, mode: str, prepares: bool, phases: list[list[str]]
+) -> None:
+    benchmark = YesBenchmark(mode)
+    benchmark.prepares_grading = prepares
+    made_of = parts(says_yes, benchmark)
+    assert attempt(tmp_path, made_of).value == 1.0
+    assert [box.phases for box in made_of.environments.boxes] == phases  # type: ignore[attr-defined]
+
+
+def test_the_image_of_the_agents_sandbox_is_recorded(tmp_path: Path) -> None:
+    task = sample("t1", requirements=Requirements(image="name@sha256:1"))
+    record = attempt(tmp_path, parts(says_yes, YesBenchmark("fresh", [task])))
+    assert record.image == "name@sha256:1"
+    left = RunStore(RunFolder(tmp_path)).read_checkpoint(KEY)
+    assert left is not None
+    assert left.image == "name@sha256:1"

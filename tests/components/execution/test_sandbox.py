@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from agentcompass.components.contracts.attempt import AttemptKey
@@ -7,7 +8,7 @@ from agentcompass.components.contracts.sandbox import Capture
 from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
 from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.sandbox import AgentSandbox
-from tests.standins.parts import sample
+from tests.standins.parts import parts, sample, says_yes
 
 
 def captured(tmp_path: Path, limits: dict[str, float]) -> Capture:
@@ -16,7 +17,7 @@ def captured(tmp_path: Path, limits: dict[str, float]) -> Capture:
     async def run() -> Capture:
         provider = HostProcess(HostProcessParameters(temp_dir=str(tmp_path)))
         job = Job("run", AttemptKey(task_id="t1", index=1), sample(), settings)
-        async with AgentSandbox(provider, job) as sandbox:
+        async with AgentSandbox(replace(parts(says_yes), environments=provider), job) as sandbox:
             env = await sandbox.open()
             await env.exec("for n in 1 2 3 4; do head -c 400000 /dev/zero > file$n; done")
             return await env.capture(".")

@@ -242,7 +242,7 @@ def test_damage_is_told_and_only_that_task_runs_again(
     torn = folder.detail("a").read_bytes()[:-200]
     folder.detail("a").write_bytes(torn)
     folder.detail("b").write_bytes(b"\x00\x01 garbage")
-    later = folder.detail("c").read_text().replace('"schema_version": 1', '"schema_version": 99', 1)
+    later = folder.detail("c").read_text().replace('"schema_version": 2', '"schema_version": 99', 1)
     folder.detail("c").write_text(later)
     for name in "abc":
         folder.checkpoint(_key(name)).unlink()

@@ -94,6 +94,7 @@ def full_checkpoint(key: AttemptKey | None = None) -> Checkpoint:
         started_at=START,
         ended_at=START + timedelta(seconds=70, microseconds=5),
         harness_version="2.4.1",
+        image="local/base@sha256:" + "d" * 64,
     )
 
 
@@ -116,6 +117,7 @@ def full_detail() -> Detail:
         started_at=checkpoint.started_at,
         ended_at=checkpoint.ended_at,
         harness_version="2.4.1",
+        image="local/base@sha256:" + "d" * 64,
     )
     lost = record("django/Ticket #7", 1, Code.ENVIRONMENT_LOST)
     return Detail(

@@ -170,8 +170,8 @@ def test_a_torn_file_is_damaged_wherever_it_was_cut(store):
 def test_a_newer_version_is_refused_by_name(store):
     save(store, "t", 1)
     path = store.folder.detail("t")
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 2}))
-    with pytest.raises(DamagedRecord, match="schema_version 2 .*reads up to 1") as caught:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 3}))
+    with pytest.raises(DamagedRecord, match="schema_version 3 .*reads up to 2") as caught:
         store.read_detail("t")
     assert caught.value.path == path
     assert isinstance(caught.value, RequestError)

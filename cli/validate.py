@@ -1,0 +1,106 @@
+"""`agentcompass validate`: is a benchmark sound, here and now?"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentcompass.cli.run_command import RunCommand
+from agentcompass.cli.run_options import option, with_options
+from agentcompass.cli.run_request import RunOptions, build_request
+from agentcompass.cli.streams import complain, put
+from agentcompass.cli.values import TextValue, WholeNumber
+
+if TYPE_CHECKING:
+    from agentcompass.cli.run_checks import Checked
+    from agentcompass.components.contracts.progress import Outcome
+    from agentcompass.components.results.validation import Validation
+
+NOT_SOUND = 1
+TAKEN_OVER = (
+    "--benchmark-params", "--env", "--env-params", "--recipe", "--execution-params",
+    "--task-concurrency", "--max-retries", "--keep-environment", "--run-name", "--results-dir",
+    "--data-dir", "--timeout-seconds", "--env-open-qps", "--provider-limit", "--progress",
+    "--log-level", "--file-log-level", "--json",
+)  # fmt: skip
+"""Options of `run` that mean the same here."""
+
+
+@click.command("validate", cls=RunCommand)
+@click.argument("benchmark", type=TextValue(empty=False))
+@option(
+    "--repeats",
+    "Validation",
+    type=WholeNumber(least=1),
+    shown_default="1",
+    help="Attempts per task and agent; more name graders that do not always say the same.",
+)
+@with_options(*TAKEN_OVER)
+def validate(benchmark: str, repeats: int | None, **typed: Any) -> int:
+    """Let the known-good solutions and an agent that does nothing try every selected task.
+
+    The first must score full, the second nothing, every time. Needs no model and no key. Exit
+    code 0: all tasks are sound; 1: some are not, and named. The last line is the report's file.
+    """
+    from agentcompass.cli.run_checks import check
+    from agentcompass.cli.run_execution import carry_out
+
+    options = RunOptions(benchmark, "oracle", "scripted", k=repeats or 1, **typed)
+    requests = [
+        build_request(replace(options, harness=harness))[0] for harness in ("oracle", "idle")
+    ]
+    checked = [check(request) for request in requests]  # both, before either is run
+    outcomes = []
+    for request in requests:
+        outcome = carry_out(request, {})
+        if outcome.state != "finished":
+            complain(f"agentcompass: {outcome.state}: {outcome.problem or 'not all was judged'}")
+            return outcome.exit_code
+        outcomes.append(outcome)
+    report, path = _report(checked[0], repeats or 1, outcomes)
+    if options.json:
+        put(json.dumps({**report.model_dump(mode="json"), "report": str(path)}))
+    else:
+        for line in _lines(report):
+            put(line)
+        put(str(path))
+    return NOT_SOUND if report.unsound else 0
+
+
+def _report(
+    checked: "Checked", repeats: int, outcomes: "list[Outcome]"
+) -> "tuple[Validation, Path]":
+    from agentcompass.components.results.paths import RunFolder
+    from agentcompass.components.results.store import RunStore
+    from agentcompass.components.results.validation import validation, validation_markdown
+    from agentcompass.components.results.writing import to_json, write_atomic
+
+    oracle, idle = (RunStore(RunFolder(Path(outcome.run_dir))).details() for outcome in outcomes)
+    benchmark = checked.parts.benchmark
+    report = validation(
+        checked.plan.benchmark.id,
+        checked.plan.environment.id,
+        repeats,
+        benchmark.score_range if benchmark.primary == "score" else (0.0, 1.0),
+        oracle,
+        idle,
+        [sample.task.id for sample in checked.samples],
+    )
+    folder = Path(outcomes[0].run_dir)
+    write_atomic(folder / "validation.json", to_json(report))
+    write_atomic(folder / "validation.md", validation_markdown(report).encode())
+    return report, folder / "validation.md"
+
+
+def _lines(report: "Validation") -> list[str]:
+    from agentcompass.components.results.validation import MEANINGS
+
+    total, unsound = len(report.tasks), report.unsound
+    lines = [f"{total - len(unsound)} of {total} tasks are sound"]
+    for health, meaning in MEANINGS.items():
+        named = [task.task_id for task in unsound if task.health == health]
+        if named:
+            lines.append(f"{health:<15} {len(named)}: {', '.join(named)} ({meaning})")
+    return lines

@@ -1,0 +1,70 @@
+"""What the tasks' sandboxes need, against what the provider can do. One line a problem, with the
+number of tasks it touches; then the provider's own checks."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.parameters import EnvironmentParameters
+from agentcompass.components.contracts.requirements import Requirements, SandboxPhase, network_kind
+from agentcompass.components.contracts.sandbox import Capabilities
+from agentcompass.components.contracts.task import Sample, Verification
+from agentcompass.components.execution.parts import Parts
+
+PHASES: tuple[SandboxPhase, ...] = ("baseline", "run", "evaluation")
+
+
+async def sandbox_problems(
+    parts: Parts, environment_id: str, samples: Sequence[Sample]
+) -> list[str]:
+    problems = [*_ignored(parts.environment_parameters, parts.environments.capabilities)]
+    counted: Counter[str] = Counter()
+    required: list[Requirements] = []
+    for sample in samples:
+        try:
+            wanted = parts.requirements(sample.task)
+        except RequestError as error:
+            counted[str(error)] += 1
+            continue
+        required.append(wanted)
+        capabilities = parts.environments.capabilities
+        found = {*_beyond(wanted, capabilities, parts.benchmark.verification), *_files(wanted)}
+        counted.update(f"{environment_id} {problem}" for problem in found)
+    for problem, count in counted.items():
+        problems.append(problem if count == len(samples) else f"{problem} ({count} tasks)")
+    own = await parts.environments.preflight(required)
+    return [*problems, *(problem for problem in own if problem not in problems)]
+
+
+def _beyond(wanted: Requirements, can: Capabilities, verification: Verification) -> Iterator[str]:
+    """What the provider would have to ignore: refused, never widened."""
+    if wanted.build is not None and not can.builds:
+        yield "cannot build images (setup.build); give setup.image"
+    if wanted.user is not None and not can.users:
+        yield f"cannot run commands as user {wanted.user!r}"
+    for name, value in wanted.resources:
+        if value is not None and name not in can.resources:
+            yield f"cannot limit resources.{name} (asked for: {value:g})"
+    policies = [wanted.network.during(phase) for phase in PHASES]
+    for kind in sorted({kind for policy in policies if (kind := network_kind(policy))}):
+        if kind not in can.network:
+            yield f"cannot enforce a network policy of kind {kind!r} (network)"
+    # A fresh sandbox for the grader opens with the policy of its own phases.
+    phases = policies if verification == "reuse" else policies[:2]
+    if not can.network_phases and any(policy != phases[0] for policy in phases):
+        yield "cannot change the network policy of an open sandbox: give all phases the same one"
+
+
+def _files(wanted: Requirements) -> Iterator[str]:
+    for target, source in wanted.files.items():
+        if not Path(source).expanduser().exists():
+            yield f"is to be given {source} as {target} (setup.files), which does not exist"
+
+
+def _ignored(parameters: EnvironmentParameters, can: Capabilities) -> Iterator[str]:
+    """What the user asked for outright. A task's image is a wish, theirs an order."""
+    if parameters.setup.image is not None and not can.images:
+        yield "env-params.setup.image: this environment has no images; use --env docker"
+    if parameters.setup.platform is not None and not can.images:
+        yield "env-params.setup.platform: this environment has no images; use --env docker"

@@ -1,0 +1,91 @@
+"""`agentcompass env`: the real command over what is really left of sandboxes on this machine."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from agentcompass.components.contracts.attempt import AttemptKey
+from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.sandbox import SandboxLabel
+from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
+from tests.cli.conftest import Cli
+
+HOST = ("--env", "host_process")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """JSON for --env-params: sandboxes of this test only."""
+    folder = tmp_path / "sandboxes"
+    folder.mkdir()
+    return json.dumps({"temp_dir": str(folder)})
+
+
+def keep_one(place: str, run_id: str) -> None:
+    label = SandboxLabel(run_id, AttemptKey(task_id="task 7", index=1), keep=True)
+
+    async def run() -> None:
+        provider = HostProcess(HostProcessParameters(**json.loads(place)))
+        async with provider.open(Requirements(), label) as env:
+            await env.write_file("mine", b"1")
+
+    asyncio.run(run())
+
+
+def test_nothing_left_is_said_and_is_no_error(cli: Cli, place: str) -> None:
+    answer = cli("env", "list", *HOST, "--env-params", place)
+    assert (answer.code, answer.out, answer.err) == (0, "nothing is left\n", "")
+    answer = cli("env", "clean", *HOST, "--env-params", place)
+    assert (answer.code, answer.out, answer.err) == (0, "nothing to remove\n", "")
+
+
+def test_what_was_kept_is_listed_with_its_age_and_only_removed_when_asked_for(
+    cli: Cli, place: str
+) -> None:
+    keep_one(place, "run-a")
+    (line,) = cli("env", "list", *HOST, "--env-params", place).out.splitlines()
+    for word in ("host_process", "run-a", "task 7", "run (kept)", " s "):
+        assert word in line
+    answer = cli("env", "clean", *HOST, "--env-params", place)
+    assert answer.out == "nothing to remove\n1 kept on purpose (to remove them: --kept)\n"
+    answer = cli("env", "clean", *HOST, "--env-params", place, "--kept")
+    assert (answer.code, answer.out) == (0, "removed 1 of 1\n")
+    assert cli("env", "list", *HOST, "--env-params", place).out == "nothing is left\n"
+
+
+def test_one_sandbox_or_one_runs_sandboxes_can_be_chosen(cli: Cli, place: str) -> None:
+    for run_id in ("run-a", "run-a", "run-b"):
+        keep_one(place, run_id)
+    listed = json.loads(cli("env", "list", *HOST, "--env-params", place, "--json").out)
+    assert [row["run_id"] for row in listed["leftovers"]] == ["run-a", "run-a", "run-b"]
+    first = listed["leftovers"][0]
+    assert first["environment"] == "host_process"
+    asked = ("env", "clean", *HOST, "--env-params", place, "--json")
+    removed = json.loads(cli(*asked, "--id", first["id"]).out)
+    assert [row["id"] for row in removed["removed"]] == [first["id"]]
+    removed = json.loads(cli(*asked, "--run", "run-b", "--kept").out)
+    assert [row["run_id"] for row in removed["removed"]] == ["run-b"]
+    rest = json.loads(cli("env", "list", *HOST, "--env-params", place, "--json").out)
+    assert [row["run_id"] for row in rest["leftovers"]] == ["run-a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--env", "dcoker"), "environment: no environment named 'dcoker'"),
+        (("--env-params", '{"temp_dir": "/x"}'), "env-params: belongs to one environment"),
+        ((*HOST, "--env-params", '{"tmp_dir": "/x"}'), "env-params.tmp_dir: unknown key"),
+    ],
+)
+def test_wrong_input_is_one_line(cli: Cli, arguments: tuple[str, ...], complaint: str) -> None:
+    answer = cli("env", "list", *arguments)
+    assert answer.code == 2
+    assert complaint in answer.complaint
+
+
+def test_an_unknown_sandbox_is_named(cli: Cli, place: str) -> None:
+    answer = cli("env", "clean", *HOST, "--env-params", place, "--id", "nope")
+    assert answer.code == 4
+    assert "no such sandbox: nope" in answer.complaint
