@@ -111,6 +111,16 @@ OPTIONS = (
         help="Parameters of the environment (agentcompass config docs env ID).",
     ),
     _option(
+        "--config",
+        _COMPONENTS,
+        metavar="FILE",
+        multiple=True,
+        type=TextValue(empty=False),
+        shown_default="none",
+        help="A YAML or JSON file over the user's and the project's configuration. Repeat to "
+        "layer several, in order.",
+    ),
+    _option(
         "--recipe",
         _COMPONENTS,
         metavar="ID",

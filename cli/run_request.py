@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentcompass.components.configuration.merging import deep_merge
+from agentcompass.components.configuration.layers import Configuration
+from agentcompass.components.configuration.merging import merged
 from agentcompass.components.configuration.secrets import hide
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import RequestError
@@ -15,6 +16,7 @@ from agentcompass.components.contracts.run import (
     RunRequest,
     RuntimeSettings,
 )
+from agentcompass.components.execution.configured import configured
 
 DEFAULT_ENVIRONMENT = "host_process"
 
@@ -35,6 +37,7 @@ class RunOptions:
     env: str | None = None
     env_params: dict[str, Any] | None = None
     recipe: tuple[str, ...] | None = None
+    config: tuple[str, ...] = ()
     execution_params: dict[str, Any] | None = None
     task_concurrency: int | None = None
     max_retries: int | None = None
@@ -60,6 +63,7 @@ class RunOptions:
 
 def build_request(options: RunOptions) -> tuple[RunRequest, dict[str, str]]:
     """The request, and the secrets to hold while it runs. RequestError names the option."""
+    settings = configured(options.config)
     key, params = options.model_api_key or "", options.model_params or {}
     _check_key(key)
     _check_headers(params)
@@ -67,18 +71,28 @@ def build_request(options: RunOptions) -> tuple[RunRequest, dict[str, str]]:
         options.model, options.model_base_url or "", key, options.model_api_protocol or (), params
     )
     request = RunRequest(
-        benchmark=Choice(id=options.benchmark, params=options.benchmark_params or {}),
-        harness=Choice(id=options.harness, params=options.harness_params or {}),
+        benchmark=_choice(settings, "benchmarks", options.benchmark, options.benchmark_params),
+        harness=_choice(settings, "harnesses", options.harness, options.harness_params),
         model=model,
-        environment=Choice(id=options.env or DEFAULT_ENVIRONMENT, params=options.env_params or {}),
+        environment=_choice(
+            settings, "environments", options.env or DEFAULT_ENVIRONMENT, options.env_params
+        ),
         recipes=options.recipe or None,
-        execution=_execution(options),
-        runtime=_runtime(options),
+        execution=_execution(options, settings.section("execution")),
+        runtime=_runtime(options, settings.section("runtime")),
     )
     return request, secrets
 
 
-def _execution(options: RunOptions) -> ExecutionSettings:
+def _choice(
+    settings: Configuration, section: str, component_id: str, params: dict[str, Any] | None
+) -> Choice:
+    return Choice(
+        id=component_id, params=merged(settings.section(section, component_id), params or {})
+    )
+
+
+def _execution(options: RunOptions, below: Mapping[str, Any]) -> ExecutionSettings:
     field, params = "execution-params", options.execution_params or {}
     validate(ExecutionSettings, params, field)  # what it says is judged before options cover it
     attempts = _given(k=options.k, strategy=options.attempt_strategy)
@@ -89,14 +103,14 @@ def _execution(options: RunOptions) -> ExecutionSettings:
         retry_pattern_list=options.retry_pattern_list,
         attempts=attempts or None,
     )
-    return validate(ExecutionSettings, deep_merge(params, dedicated), field)
+    return validate(ExecutionSettings, merged(merged(below, params), dedicated), field)
 
 
-def _runtime(options: RunOptions) -> RuntimeSettings:
+def _runtime(options: RunOptions, below: Mapping[str, Any]) -> RuntimeSettings:
     resume = False if options.no_checkpoint_resume else None
     names = set(RuntimeSettings.model_fields) - {"checkpoint_resume"}
     given = _given(**{name: getattr(options, name) for name in names}, checkpoint_resume=resume)
-    return validate(RuntimeSettings, given, "run")
+    return validate(RuntimeSettings, merged(below, given), "run")
 
 
 def _given(**values: Any) -> dict[str, Any]:

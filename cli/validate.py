@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NOT_SOUND = 1
 TAKEN_OVER = (
-    "--benchmark-params", "--env", "--env-params", "--recipe", "--execution-params",
+    "--benchmark-params", "--config", "--env", "--env-params", "--recipe", "--execution-params",
     "--task-concurrency", "--max-retries", "--keep-environment", "--run-name", "--results-dir",
     "--data-dir", "--timeout-seconds", "--env-open-qps", "--provider-limit", "--progress",
     "--log-level", "--file-log-level", "--json",

@@ -66,10 +66,17 @@ def _field(name: str, text: str) -> str:
 def _parameters(params: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Complete; what the user set is marked."""
     rows = [
-        (name, json.dumps(value, ensure_ascii=False), "(set)" if name in given else "")
+        (name, json.dumps(_set(value), ensure_ascii=False), "(set)" if name in given else "")
         for name, value in params.items()
     ]
     return ["  " + line for line in columns(rows)]
+
+
+def _set(value: Any) -> Any:
+    """Without what is unset inside."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _set(inner) for name, inner in value.items() if inner is not None}
 
 
 def _model(checked: Checked) -> str:

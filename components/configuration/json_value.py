@@ -30,6 +30,8 @@ def read_object(text: str, field: str) -> dict[str, Any]:
     """
     if text.startswith("@"):
         value, source = _read_file(text[1:], field), text
+        if value is None and text.endswith((".yaml", ".yml")):
+            return {}  # nothing but comments
     else:
         value, source = read_json(text, field), "the value"
     if isinstance(value, dict):

@@ -96,10 +96,15 @@ def expand(text: str, field: str, seen: list[str]) -> str:
     return REFERENCE.sub(value, text)
 
 
+def looks_secret(name: str) -> bool:
+    """A variable of this name probably holds a secret."""
+    return bool(_KEY_LIKE.search(name))
+
+
 def shell_secrets(values: Iterable[str]) -> list[str]:
     """What these values take from the environment, where a variable's name tells of a secret."""
     names = [found[1] for value in values if (found := REFERENCE.fullmatch(value))]
-    return [os.environ[n] for n in names if _KEY_LIKE.search(n) and os.environ.get(n)]
+    return [os.environ[n] for n in names if looks_secret(n) and os.environ.get(n)]
 
 
 def resolve(reference: SecretReference, field: str) -> str:
