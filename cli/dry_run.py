@@ -12,7 +12,7 @@ from agentcompass.components.execution.preflight import preflight
 
 def dry_run(checked: Checked, *, as_json: bool) -> int:
     """Print the plan; PreflightRefused afterwards if the run could not start here and now."""
-    problems = asyncio.run(_preflight(checked))
+    problems = preflight_of(checked)
     if as_json:
         document = plan_document(checked) | {
             "problems": list(problems),
@@ -25,6 +25,11 @@ def dry_run(checked: Checked, *, as_json: bool) -> int:
     if problems:
         raise PreflightRefused(problems)
     return 0
+
+
+def preflight_of(checked: Checked) -> tuple[str, ...]:
+    """Every problem that would stop the run, found here and now."""
+    return asyncio.run(_preflight(checked))
 
 
 async def _preflight(checked: Checked) -> tuple[str, ...]:

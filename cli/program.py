@@ -15,6 +15,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
     context_settings=CONTEXT,
     entries={
         "run": Entry("agentcompass.cli.run:run", "Run one evaluation on this machine."),
+        "launch": Entry("agentcompass.cli.launch:launch", "Run several requests from a file."),
         "validate": Entry(
             "agentcompass.cli.validate:validate", "Is a benchmark sound, here and now?"
         ),

@@ -6,8 +6,8 @@ import click
 
 from agentcompass.cli.run_command import RunCommand
 from agentcompass.cli.run_options import with_options
-from agentcompass.cli.run_request import RunOptions, build_request
 from agentcompass.cli.values import TextValue
+from agentcompass.components.execution.request import RunOptions, build_request
 
 
 @click.command("run", cls=RunCommand)

@@ -10,6 +10,7 @@ from agentcompass.components.contracts.errors import RequestError
 LAST_SECTION = "How to answer"
 ARGUMENTS = {
     "benchmark": "What to solve and how it is judged (agentcompass list benchmark).",
+    "file": "The launch file (docs/launch.md).",
     "harness": "The agent (agentcompass list harness).",
     "model": (
         "The model's name at the endpoint, or a built-in one that answers from a file: "

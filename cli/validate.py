@@ -9,9 +9,9 @@ import click
 
 from agentcompass.cli.run_command import RunCommand
 from agentcompass.cli.run_options import option, with_options
-from agentcompass.cli.run_request import RunOptions, build_request
 from agentcompass.cli.streams import complain, put
 from agentcompass.cli.values import TextValue, WholeNumber
+from agentcompass.components.execution.request import RunOptions, build_request
 
 if TYPE_CHECKING:
     from agentcompass.cli.run_checks import Checked

@@ -7,6 +7,7 @@ from dataclasses import replace
 from agentcompass.flows.live import LiveRun
 from agentcompass.flows.pacing import OpeningPace
 from agentcompass.flows.slots import ProviderSlots
+from agentcompass.flows.together import Gated
 
 
 @asynccontextmanager
@@ -20,6 +21,7 @@ async def shared_limits(run: LiveRun) -> AsyncIterator[None]:
         ProviderSlots(provider, limit, wanted) as slots,
         OpeningPace(provider, qps) as pace,
     ):
-        run.open.slots = slots
+        gate = run.session.gate
+        run.open.slots = Gated(gate, slots) if gate else slots
         run.open.parts = replace(run.open.parts, pace=pace)
         yield

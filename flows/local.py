@@ -6,20 +6,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agentcompass.components.configuration.secrets import holding
 from agentcompass.components.contracts.progress import Outcome, Progress
-from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.contracts.run import RunRequest, RuntimeSettings
 from agentcompass.flows import server
 
 if TYPE_CHECKING:
-    from agentcompass.flows.session import Session
+    from agentcompass.flows.together import Member
+
+T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, a terminal that closes: each ends the run in order."""
@@ -47,11 +49,41 @@ def run_locally(
     if listen is not None:
         session.listen = listen
     with holding(secrets):
-        ended = _in_a_thread(lambda: carry_out(request, tuple(secrets.values()), session), session)
+        ended = _in_a_thread(
+            lambda: carry_out(request, tuple(secrets.values()), session), session.request_stop
+        )
     try:
         return ended.result()
     except asyncio.CancelledError:
         raise Stopped(session.signal or signal.SIGINT) from None
+
+
+def launch_locally(
+    name: str,
+    members: "Sequence[Member]",
+    task_concurrency: int | None,
+    settings: RuntimeSettings,
+    note: Callable[[str], None] | None = None,
+) -> int | None:
+    """Carry out a launch; what became of each request is in its member.
+
+    The number of the signal that ended it early, or None. Raises ServerProblem.
+    """
+    note = note or (lambda line: None)
+    connect(note)
+    from agentcompass.flows.local_launch import carry_out
+    from agentcompass.flows.together import Together
+
+    heard: list[int] = []
+    together = Together(members, task_concurrency)
+    secrets = tuple(value for member in members for value in member.secrets.values())
+
+    def stop(number: int, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
+        heard.append(number)
+        loop.call_soon_threadsafe(together.request_stop, number)
+
+    _in_a_thread(lambda: carry_out(name, together, settings, secrets), stop).result()
+    return heard[0] if heard else None
 
 
 def connect(note: Callable[[str], None]) -> None:
@@ -83,14 +115,15 @@ def connect(note: Callable[[str], None]) -> None:
 
 
 def _in_a_thread(
-    start: Callable[[], Coroutine[object, object, Outcome]], session: "Session"
-) -> "Future[Outcome]":
+    start: Callable[[], Coroutine[object, object, T]],
+    request_stop: "Callable[[int, asyncio.AbstractEventLoop, asyncio.Task[T]], None]",
+) -> "Future[T]":
     """Run the flow in a thread of its own, while this one has the signals.
 
     In the main thread each Prefect flow would install its own SIGTERM handler, which raises in
     the middle of the event loop and skips the teardown of sandboxes.
     """
-    ended: Future[Outcome] = Future()
+    ended: Future[T] = Future()
     context = contextvars.copy_context()
 
     def work() -> None:
@@ -103,9 +136,9 @@ def _in_a_thread(
         except BaseException as error:
             ended.set_exception(error)
 
-    reach: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Outcome]]] = []
+    reach: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
     thread = threading.Thread(target=work, name="agentcompass-run")
-    with _passing_signals_on(lambda number: session.request_stop(number, *reach[0])):
+    with _passing_signals_on(lambda number: request_stop(number, *reach[0])):
         thread.start()
         thread.join()
     return ended

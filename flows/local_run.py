@@ -25,7 +25,7 @@ from agentcompass.components.contracts.run import RunRequest
 from agentcompass.components.execution import analysis
 from agentcompass.components.results.masking import Masker
 from agentcompass.flows.dead_runs import mark_dead_runs
-from agentcompass.flows.logs import logging_to
+from agentcompass.flows.logs import console_logging, run_log
 from agentcompass.flows.names import tags
 from agentcompass.flows.run import evaluate
 from agentcompass.flows.server import ServerProblem
@@ -38,8 +38,7 @@ RECORDED_WITHIN_SECONDS = 20
 
 async def carry_out(request: RunRequest, secrets: tuple[str, ...], session: Session) -> Outcome:
     """Run the flow in this process; its own failures rise, an early end is in the outcome."""
-    with logging_to(request.runtime, Masker(secrets)) as run_log:
-        session.log = run_log
+    with console_logging(request.runtime, Masker(secrets)), run_log(request.runtime) as session.log:
         await mark_dead_runs()
         with listening(session), prefect.tags(*tags(request)):
             try:
@@ -48,7 +47,7 @@ async def carry_out(request: RunRequest, secrets: tuple[str, ...], session: Sess
                 return await _finish_alone(session, error)
         if session.outcome is None and session.run is not None and session.run.attempts_ended:
             return await _finish_alone(session, state)
-        await _until_recorded(state.state_details.flow_run_id)
+        await until_recorded(state.state_details.flow_run_id)
         if session.outcome is None:
             await state.result()  # raises what stopped the flow before it had attempts
             raise RuntimeError(f"the flow ended as {state.name} without an outcome")
@@ -67,7 +66,7 @@ async def _finish_alone(session: Session, reason: object) -> Outcome:
     return run.conclude()
 
 
-async def _until_recorded(flow_run_id: UUID | None) -> None:
+async def until_recorded(flow_run_id: UUID | None) -> None:
     """Wait until the server has the final states: they travel as events, behind the run."""
     await asyncio.to_thread(EventsWorker.drain_all, timeout=RECORDED_WITHIN_SECONDS)
     if flow_run_id is None:

@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from logging.handlers import MemoryHandler
 from pathlib import Path
@@ -28,7 +29,12 @@ class RunLog:
         self._handler.setLevel(level)
 
     def open(self) -> None:
+        self._handler.addFilter(self._is_ours)
         logging.getLogger().addHandler(self._handler)
+
+    def _is_ours(self, record: logging.LogRecord) -> bool:
+        """Not said in another run of this process."""
+        return _current.get() in (self, None)
 
     def write_to(self, path: Path, masker: Masker) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,9 +52,25 @@ class RunLog:
         self._handler.close()
 
 
+_current: ContextVar[RunLog | None] = ContextVar("agentcompass_run_log", default=None)
+
+
 @contextmanager
-def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
-    """Route all logging of this process for one run."""
+def run_log(settings: RuntimeSettings) -> Iterator[RunLog]:
+    """The log of the run that goes on in this context; the process's logging stays as it is."""
+    log = RunLog(settings.file_log_level)
+    token = _current.set(log)
+    log.open()
+    try:
+        yield log
+    finally:
+        log.close()
+        _current.reset(token)
+
+
+@contextmanager
+def console_logging(settings: RuntimeSettings, masker: Masker) -> Iterator[None]:
+    """Route all logging of this process: ours to the console, the rest nowhere but to run logs."""
     root, ours = logging.getLogger(), logging.getLogger("agentcompass")
     before = root.level, root.handlers[:], ours.level, ours.handlers[:]
     levels = logging.getLevelNamesMapping()
@@ -62,12 +84,9 @@ def logging_to(settings: RuntimeSettings, masker: Masker) -> Iterator[RunLog]:
     console.setLevel(settings.log_level)
     console.setFormatter(_Masked(masker, "%(levelname)s: %(message)s"))
     ours.handlers = [*ours.handlers, console]
-    log = RunLog(settings.file_log_level)
-    log.open()
     try:
-        yield log
+        yield
     finally:
-        log.close()
         root.handlers, ours.handlers = before[1], before[3]
         root.setLevel(before[0])
         ours.setLevel(before[2])

@@ -22,6 +22,8 @@ class Session:
     log: RunLog = field(default_factory=RunLog)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     """Set: end the attempts, keep what is finished."""
+    gate: asyncio.Semaphore | None = None
+    """Attempts at once over all runs that share it; None: each run's own task_concurrency only."""
     signal: int | None = None
     """The signal that asked for it."""
     attempts_began: bool = False

@@ -1,5 +1,7 @@
 """How far a run is, for the console, `progress.json` and the Prefect page."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -27,6 +29,30 @@ class Progress(Frozen):
     @property
     def waiting(self) -> int:
         return self.planned - self.running - self.scored - self.unscored - self.skipped
+
+
+def summed(parts: Sequence[Progress]) -> Progress:
+    """Several runs as one: running as long as one of them runs."""
+    owners: Counter[str] = Counter()
+    for part in parts:
+        owners.update(part.unscored_by_owner)
+    states = [part.state for part in parts]
+    return Progress(
+        state="running" if "running" in states else max(states, key=_WORST.index),
+        planned=sum(part.planned for part in parts),
+        running=sum(part.running for part in parts),
+        scored=sum(part.scored for part in parts),
+        unscored=sum(part.unscored for part in parts),
+        skipped=sum(part.skipped for part in parts),
+        value_sum=sum(part.value_sum for part in parts),
+        unscored_by_owner=dict(owners),
+        usage=sum((part.usage for part in parts), Usage()),
+        started_at=min(part.started_at for part in parts),
+        updated_at=max(part.updated_at for part in parts),
+    )
+
+
+_WORST = ("running", "finished", "timed_out", "failed", "interrupted")
 
 
 class Outcome(Frozen):

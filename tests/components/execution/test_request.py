@@ -7,7 +7,6 @@ import pytest
 
 from agentcompass.cli.run import run
 from agentcompass.cli.run_command import RunOption
-from agentcompass.cli.run_request import DEFAULT_ENVIRONMENT, RunOptions, build_request
 from agentcompass.components.configuration.secrets import HELD_KEY
 from agentcompass.components.contracts.run import (
     Choice,
@@ -16,6 +15,7 @@ from agentcompass.components.contracts.run import (
     RunRequest,
     RuntimeSettings,
 )
+from agentcompass.components.execution.request import DEFAULT_ENVIRONMENT, RunOptions, build_request
 
 
 def request(**options: Any) -> RunRequest:

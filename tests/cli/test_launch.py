@@ -1,0 +1,94 @@
+"""`agentcompass launch`: several requests for real, one of them refused."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentcompass.cli.launch import TAKEN_OVER
+from agentcompass.cli.run_options import OPTIONS
+from tests.cli.conftest import Cli
+from tests.standins.model_endpoint import ModelServer
+from tests.standins.model_script import Reply
+
+FILE = """
+version: 1
+name: two by two
+runtime: {task_concurrency: 3, progress: plain}
+requests:
+  - benchmarks: [{id: quickstart, limit: 3}, {id: quickstart_score, limit: 2}]
+    harness: oracle
+    models: [scripted]
+  - benchmark: {id: quickstart, limit: 2}
+    harness: idle
+    model: scripted
+    execution: {attempts: {k: 3}}
+  - benchmark: {id: quickstart, limit: 2}
+    harness: tool_agent
+    model: {id: m, base_url: "BASE_URL", api_key: wrong-key}
+"""
+
+
+@pytest.mark.xdist_group("prefect")
+@pytest.mark.usefixtures("prefect_home")
+def test_one_refused_request_stops_no_other_and_the_worst_is_the_exit_code(tmp_path: Path) -> None:
+    refusal = Reply(text="Incorrect API key provided", status=401)
+    with ModelServer(lambda request: refusal) as endpoint:
+        (tmp_path / "l.yaml").write_text(FILE.replace("BASE_URL", endpoint.base_url))
+        done = subprocess.run(
+            [sys.executable, "-m", "agentcompass", "launch", "l.yaml", "--json"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+    document = json.loads(done.stdout)
+    rows = document["requests"]
+    assert [row["exit_code"] for row in rows] == [0, 0, 0, 3], done.stderr
+    assert (document["exit_code"], done.returncode) == (3, 3)
+    assert [row["metrics"]["headline"]["value"] for row in rows[:3]] == [1.0, 1.0, 0.0]
+    assert [row["outcome"]["planned"] for row in rows[:3]] == [3, 2, 6]
+    assert "model-api-key" in rows[3]["problem"]
+    folders = [Path(row["outcome"]["run_dir"]) for row in rows[:3]]
+    assert len(set(folders)) == 3
+    logs = [(folder / "logs" / "run.log").read_text(encoding="utf-8") for folder in folders]
+    for number, log in enumerate(logs):  # each log tells of its own run only
+        assert str(folders[number]) in log
+        assert not any(str(other) in log for n, other in enumerate(folders) if n != number)
+
+
+def test_a_dry_run_shows_every_request_and_spends_nothing(cli: Cli, home: Path) -> None:
+    without_endpoint = "  - ".join(FILE.split("  - ")[:-1])
+    (home / "l.yaml").write_text(without_endpoint)
+    document = json.loads(cli("launch", "l.yaml", "--dry-run", "--json").out)
+    assert [len(request["tasks"]) for request in document["requests"]] == [3, 2, 2]
+    assert document["exit_code"] == 0
+    assert cli("launch", "l.yaml", "--dry-run").out.endswith("3 requests\n")
+    assert not (home / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("id: quickstart, limit: 3", "id: quickstrat"), "no benchmark named 'quickstrat'"),
+        (("limit: 3", "limt: 3"), "limt: unknown key"),
+        (("task_concurrency: 3", "task_concurency: 3"), "runtime.task_concurency: unknown key"),
+        (("task_concurrency: 3", "task_concurrency: 0"), "task_concurrency"),
+        (("k: 3", "k: 0"), "execution-params.attempts.k"),
+    ],
+)
+def test_what_is_wrong_in_one_request_is_told_before_any_is_begun(
+    cli: Cli, home: Path, change: tuple[str, str], complaint: str
+) -> None:
+    (home / "l.yaml").write_text(FILE.replace(*change).replace("BASE_URL", "http://127.0.0.1:9"))
+    answer = cli("launch", "l.yaml")
+    assert answer.code == 2
+    assert complaint in answer.complaint
+    assert not (home / "results").exists()
+
+
+def test_the_options_taken_over_from_run_exist() -> None:
+    assert set(TAKEN_OVER) <= {option.name for option in OPTIONS}
