@@ -49,7 +49,7 @@ def run_locally(
     if listen is not None:
         session.listen = listen
     with holding(secrets):
-        ended = _in_a_thread(
+        ended: Future[Outcome] = in_a_thread(
             lambda: carry_out(request, tuple(secrets.values()), session), session.request_stop
         )
     try:
@@ -82,7 +82,7 @@ def launch_locally(
         heard.append(number)
         loop.call_soon_threadsafe(together.request_stop, number)
 
-    _in_a_thread(lambda: carry_out(name, together, settings, secrets), stop).result()
+    in_a_thread(lambda: carry_out(name, together, settings, secrets), stop).result()
     return heard[0] if heard else None
 
 
@@ -114,7 +114,7 @@ def connect(note: Callable[[str], None]) -> None:
     os.environ.setdefault("DO_NOT_TRACK", "1")
 
 
-def _in_a_thread(
+def in_a_thread(
     start: Callable[[], Coroutine[object, object, T]],
     request_stop: "Callable[[int, asyncio.AbstractEventLoop, asyncio.Task[T]], None]",
 ) -> "Future[T]":

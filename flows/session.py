@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentcompass.components.contracts.progress import Outcome, Progress
 from agentcompass.flows.logs import RunLog
@@ -47,7 +47,7 @@ class Session:
         loop.call_soon_threadsafe(wish)
 
 
-Cancels = asyncio.Task[Outcome]
+Cancels = asyncio.Task[Any]
 
 _session: ContextVar[Session | None] = ContextVar("agentcompass_session", default=None)
 

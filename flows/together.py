@@ -56,7 +56,7 @@ class Together:
         async def in_turn(number: int, member: Member) -> None:
             async with places:
                 if not self.stop.is_set():
-                    self._under_way[number] = asyncio.create_task(_carry_out(member, evaluate))
+                    self._under_way[number] = asyncio.create_task(_record(member, evaluate))
                     await asyncio.wait([self._under_way[number]])
 
         await asyncio.gather(*(in_turn(n, member) for n, member in enumerate(self.members)))
@@ -71,7 +71,25 @@ class Together:
                 task.cancel()
 
 
-async def _carry_out(member: Member, evaluate: Evaluate) -> None:
+async def _record(member: Member, evaluate: Evaluate) -> None:
+    """How it ended, whatever that is: one request's failure is told and stops no other."""
+    try:
+        outcome = await carry_out(member, evaluate)
+    except PreflightRefused as refused:
+        member.problem, member.exit_code = str(refused), 3
+    except RequestError as error:
+        member.problem, member.exit_code = str(error), 2
+    except asyncio.CancelledError:
+        member.problem, member.exit_code = "interrupted before it began", 130
+    except Exception as error:  # the flow may fail in any way
+        member.problem, member.exit_code = str(error) or repr(error), 4
+    else:
+        member.outcome, member.exit_code = outcome, outcome.exit_code
+        member.problem = outcome.problem
+
+
+async def carry_out(member: Member, evaluate: Evaluate) -> Outcome:
+    """Run the flow in this context. What stopped it before it had attempts rises."""
     request, session = member.request, member.session
     with (
         holding(member.secrets),
@@ -79,21 +97,11 @@ async def _carry_out(member: Member, evaluate: Evaluate) -> None:
         listening(session),
         prefect.tags(*tags(request)),
     ):
-        try:
-            state = await evaluate(request, return_state=True)
-            if session.outcome is None:
-                await state.result()
-        except PreflightRefused as refused:
-            member.problem, member.exit_code = str(refused), 3
-        except RequestError as error:
-            member.problem, member.exit_code = str(error), 2
-        except asyncio.CancelledError:
-            member.problem, member.exit_code = "interrupted before it began", 130
-        except Exception as error:  # one request's failure is told and stops no other
-            member.problem, member.exit_code = str(error) or repr(error), 4
-    if (outcome := session.outcome) is not None:
-        member.outcome, member.exit_code = outcome, outcome.exit_code
-        member.problem = outcome.problem
+        state = await evaluate(request, return_state=True)
+        if session.outcome is None:
+            await state.result()
+            raise RuntimeError(f"the flow ended as {state.name} without an outcome")
+        return session.outcome
 
 
 class Gated:

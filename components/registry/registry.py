@@ -1,7 +1,7 @@
 """Find components by name: built-in folders and entry points. Listing imports no component."""
 
-import ast
 import importlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -23,6 +23,12 @@ FIELDS: dict[Family, str] = {
     "analyzers": "analyzer",
 }
 """What a user calls one member of each family."""
+
+
+# Not `ast`: in Python 3.11 two threads that parse at once break each other (SystemError).
+_FIRST_LINE = re.compile(
+    r"""(?:\s|#.*)*[rR]?(?P<quote>\"{3}|'{3}|"|')(?P<line>.*?)(?:(?P=quote)|\n)"""
+)
 
 
 @dataclass(frozen=True)
@@ -110,8 +116,8 @@ def _from_entry_point(entry: EntryPoint) -> Listing:
 
 def _summary(path: Path) -> str:
     source = path / "__init__.py" if path.is_dir() else path
-    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    return docstring.partition("\n")[0].rstrip(".")
+    found = _FIRST_LINE.match(source.read_text(encoding="utf-8"))
+    return found["line"].strip().rstrip(".") if found else ""
 
 
 def _list_word(family: Family) -> str:
