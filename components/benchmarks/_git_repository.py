@@ -124,7 +124,7 @@ def _quoted(path: str) -> str:
 
 
 async def _script(env: Environment, body: str, *args: str, stdin: bytes) -> ExecResult:
-    script = _NEUTRAL + body
+    script = NEUTRAL + body
     return await env.exec(["sh", "-c", script, "sh", *args], stdin=stdin, output_limit_kb=1024)
 
 
@@ -138,7 +138,7 @@ def _failure(code: Code, what: str, result: ExecResult) -> AgentCompassError:
     return AgentCompassError(code, f"{what} failed ({ended}): {reason}")
 
 
-_NEUTRAL = """\
+NEUTRAL = """\
 set -eu
 export LC_ALL=C GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1
 export HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent GIT_TERMINAL_PROMPT=0

@@ -47,6 +47,7 @@ class Gsm8k:
     score_range = (0.0, 1.0)
     verification: Verification = "none"
     needs_sandbox = False
+    prepares_grading = False
 
     def __init__(self, parameters: Gsm8kParameters) -> None:
         self.parameters = parameters

@@ -62,6 +62,7 @@ class HumanEval:
     score_range = (0.0, 1.0)
     verification: Verification = "fresh"
     needs_sandbox = False
+    prepares_grading = False
 
     def __init__(self, parameters: HumanEvalParameters) -> None:
         self.parameters = parameters

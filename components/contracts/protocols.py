@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from agentcompass.components.contracts.analysis import FinishedAttempt, Report
 from agentcompass.components.contracts.attempt import (
     Artifact,
     AttemptKey,
-    Detail,
     Submission,
     Verdict,
 )
@@ -232,22 +232,14 @@ class EnvironmentProvider(Protocol):
         ...
 
 
-class AnalysisInput(Protocol):
-    """What an analyzer may read of a finished run."""
-
-    def details(self) -> Iterable[Detail]: ...
-    def steps(self, key: AttemptKey) -> Sequence[Step]: ...
-
-
 class Analyzer(Protocol):
-    def analyze(self, run: AnalysisInput) -> "Report": ...
+    """Flags bad cases: sees each finished attempt once, in the order of the tasks, then reports.
 
+    It keeps what it found, not what it saw: a run may be larger than memory.
+    """
 
-class Report(Frozen):
-    """An analyzer's findings: numbers for machines, Markdown for people."""
-
-    findings: dict[str, Any]
-    markdown: str
+    def look_at(self, attempt: FinishedAttempt) -> None: ...
+    def report(self) -> Report: ...
 
 
 @dataclass(frozen=True)

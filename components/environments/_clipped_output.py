@@ -20,6 +20,10 @@ class ClippedOutput:
         if len(self._tail) > 4 * self._tail_limit:  # rarely: each cut moves the kept bytes
             del self._tail[: -self._tail_limit]
 
+    def skip(self, count: int) -> None:
+        """Bytes that were dropped before they could come here, between the head and the tail."""
+        self._total += count
+
     def text(self) -> tuple[str, int]:
         """Decoded as UTF-8 with replacement, and the number of bytes dropped.
 

@@ -77,7 +77,7 @@ def remove_tree(root: bytes) -> bool:
             os.chmod(folder, 0o700)  # noqa: PTH101 (bytes: names need not be text)
             entries = list(os.scandir(folder))
         except OSError:
-            complete = False
+            complete = complete and not os.path.lexists(folder)  # gone already: so much the better
             continue
         for entry in entries:
             try:

@@ -3,16 +3,20 @@
 Each looks at `stop` between blocks: a sandbox that closes does not wait for a transfer.
 """
 
+import contextlib
 import errno
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 from threading import Event
 
 from agentcompass.components.contracts.sandbox import Capture, CapturedFile, CaptureLimits
+from agentcompass.components.environments._host_place import Place
 
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What tells of this machine, whatever was asked for."""
 _BLOCK = 1024 * 1024
 _NAMED_AT_MOST = 200
 """Names in `left_out`; beyond them only their number."""
@@ -30,8 +34,9 @@ def local(name: str) -> str:
     return os.fsdecode(name.encode("utf-8", "surrogateescape"))
 
 
-def read_file(path: str, max_bytes: int | None, stop: Event) -> bytes:
-    descriptor = os.open(path, _QUIETLY)
+def read_file(place: Place, path: str, max_bytes: int | None, stop: Event) -> bytes:
+    with place.acting():
+        descriptor = place.open(path, _QUIETLY)
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -46,42 +51,66 @@ def read_file(path: str, max_bytes: int | None, stop: Event) -> bytes:
     return content
 
 
-def write_file(path: str, content: bytes, mode: int, stop: Event) -> None:
-    """Written beside and renamed: whole or not at all, and a link there is replaced."""
-    target = Path(path)
-    if target.is_dir() and not target.is_symlink():
+def write_file(place: Place, path: str, content: bytes, mode: int, stop: Event) -> None:
+    view = memoryview(content)
+    blocks = (view[start : start + _BLOCK] for start in range(0, len(view), _BLOCK))
+    whole = PurePosixPath(path)
+    if not whole.name or whole.name == "..":
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, beside = tempfile.mkstemp(prefix=".agentcompass-", dir=target.parent)
+    with place.acting():
+        parent = place.folder(str(whole.parent), make=True)
+        try:
+            put(parent, whole.name, blocks, mode, stop)
+        finally:
+            os.close(parent)
+
+
+def put(
+    folder: int, name: str, blocks: Iterable[bytes | memoryview], mode: int, stop: Event
+) -> None:
+    """Written beside and renamed: whole or not at all, and a link there is replaced."""
+    if _is_directory(folder, name):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    beside = f".agentcompass-{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(beside, flags, 0o600, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            view = memoryview(content)
-            for start in range(0, len(view), _BLOCK):
-                _check(stop)
-                file.write(view[start : start + _BLOCK])
+            for block in blocks:
+                check(stop)
+                file.write(block)
             os.fchmod(file.fileno(), mode)
-        Path(beside).replace(target)
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)  # noqa: PTH104
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=folder)  # noqa: PTH108
         raise
 
 
-def capture(workdir: str, path: str, limits: CaptureLimits, stop: Event) -> Capture:
+def _is_directory(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def capture(place: Place, workdir: str, path: str, limits: CaptureLimits, stop: Event) -> Capture:
     """See Environment.capture. Names that are not UTF-8 are left out: no record could hold them.
 
     Raises FileNotFoundError or NotADirectoryError for `path` itself.
     """
-    place, steps = _starting_point(workdir, Path(path))
-    try:
-        root = _open_directory(os.open(place, _QUIETLY | os.O_DIRECTORY), steps)
-    except _LinkError as link:
-        return Capture((), (f"{_shown(str(link))}: a link, not followed",))
+    start, steps = _starting_point(workdir, Path(path))
     taken = _Taken(limits)
-    try:
-        for names, entry in _entries(root, taken, stop):
-            _take(root, names, entry, taken, stop)
-    finally:
-        os.close(root)
+    with place.acting():
+        try:
+            root = _open_directory(place.open(str(start), _QUIETLY | os.O_DIRECTORY), steps)
+        except _LinkError as link:
+            return Capture((), (f"{_shown(str(link))}: a link, not followed",))
+        try:
+            for names, entry in _entries(root, taken, stop):
+                _take(root, names, entry, taken, stop)
+        finally:
+            os.close(root)
     return Capture(tuple(taken.files), taken.left_out())
 
 
@@ -90,8 +119,8 @@ def _starting_point(workdir: str, path: Path) -> tuple[Path, tuple[str, ...]]:
     inside = Path(workdir, path)
     if inside.is_relative_to(workdir):
         return Path(workdir), inside.relative_to(workdir).parts
-    # Elsewhere the caller chose the place on this machine; only its last part must be no link.
-    return Path(os.path.realpath(path.parent)), (path.name,) if path.name else ()
+    # Elsewhere the caller chose the place; only its last part must be no link.
+    return path.parent, (path.name,) if path.name else ()
 
 
 class _LinkError(Exception):
@@ -131,13 +160,14 @@ def _entries(
             # From the top each time: two descriptors however deep, and no link on the way.
             descriptor = _open_directory(os.dup(root), folder)
         except (OSError, _LinkError) as error:
+            _unless_ours(error)
             taken.leave_out(folder, f"cannot be opened ({_reason(error)})")
             continue
         try:
             with os.scandir(descriptor) as scan:
                 entries = []
                 for entry in scan:
-                    _check(stop)
+                    check(stop)
                     listed += 1
                     if listed > _LISTED_AT_MOST:
                         taken.leave_out(folder, f"over {_LISTED_AT_MOST} entries, not all seen")
@@ -178,7 +208,14 @@ def _take(
     except UnicodeDecodeError:
         taken.leave_out(names, "its name is not UTF-8")
     except (OSError, ValueError, _LinkError) as error:
+        _unless_ours(error)
         taken.leave_out(names, f"cannot be read ({_reason(error)})")
+
+
+def _unless_ours(error: Exception) -> None:
+    """A shortage of this machine is no property of a file: it must not pass for one."""
+    if isinstance(error, OSError) and error.errno in SHORTAGES:
+        raise error
 
 
 def _content(root: int, names: tuple[str, ...], room: int, stop: Event) -> tuple[bytes, int]:
@@ -218,7 +255,7 @@ def _open_directory(start: int, steps: tuple[str, ...]) -> int:
 def _read(descriptor: int, most: int | None, stop: Event) -> bytes:
     content = bytearray()
     while most is None or len(content) < most:
-        _check(stop)
+        check(stop)
         wanted = _BLOCK if most is None else min(_BLOCK, most - len(content))
         block = os.read(descriptor, wanted)
         if not block:
@@ -227,7 +264,7 @@ def _read(descriptor: int, most: int | None, stop: Event) -> bytes:
     return bytes(content)
 
 
-def _check(stop: Event) -> None:
+def check(stop: Event) -> None:
     if stop.is_set():
         raise InterruptedError("the sandbox is closing")
 

@@ -35,41 +35,80 @@ RECORD = struct.Struct("=4sIi")
 FOLDERS = ("work", "home", "tmp")
 OWNER_FILE = "sandbox.json"
 SCRIPT_DESCRIPTOR = 9
+LIFELINE = 8
+"""In a sandbox: the reading end of a pipe that is closed when its guard is gone."""
 
 KILL, DROP = signal.SIGUSR2, signal.SIGUSR1
 _DEFERRED = {signal.SIGCHLD, KILL, DROP}
 # `pkill python` inside must not take the keeper along; it ends when its socket does.
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_SET_NAME, _SET_DEATH_SIGNAL, _SET_SUBREAPER = 15, 1, 36
+_SET_NAME, _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SUBREAPER = 15, 1, 4, 36
 _BROKEN = 70
 
 
 def main(arguments: list[str]) -> int:
-    """ROOT OWNER: keep a new sandbox. `--sweep` ROOT: end one whose keeper was itself killed."""
+    """ROOT OWNER: keep a new sandbox. `--sweep` ROOT: end one whose keeper was itself killed.
+    `--inside` USER: serve in a sandbox that stands already (see `_bubblewrap_guard`)."""
     if arguments[0] == "--sweep":
         ending.kill_marked(arguments[1])
         return 0 if ending.remove_tree(os.fsencode(arguments[1])) else 1
+    control = become_watcher(b"ac-keeper")
+    if arguments[0] == "--inside":
+        return _serve_inside(control, arguments[1])
     root, owner = arguments
+    try:
+        make_root(root, owner)
+    except OSError as error:
+        send(control, b"fail", 0, error.errno or 0)
+        return 1
+    try:
+        send(control, b"made")
+        _serve(control)
+    except OSError as error:
+        send(control, b"fail", 0, error.errno or 0)
+    ending.end_descendants()
+    return 0 if ending.remove_tree(os.fsencode(root)) else 1
+
+
+def become_watcher(name: bytes) -> socket.socket:
+    """Nothing a command sends us ends us, and what it leaves behind becomes our child."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    control = socket.socket(fileno=0)
     gc.disable()  # a tiny program with short-lived forks: collecting only unshares pages
     os.umask(0o022)
     _process_option(_SET_SUBREAPER, 1)
-    _process_option(_SET_NAME, b"ac-keeper")
-    try:
-        os.mkdir(root, 0o700)  # noqa: PTH102 (pathlib costs start-up time)
-    except OSError as error:
-        _send(control, b"fail", 0, error.errno or 0)
-        return 1
+    _process_option(_SET_NAME, name)
+    return socket.socket(fileno=0)
+
+
+def _serve_inside(control: socket.socket, user: str) -> int:
+    """As process 1 of the sandbox: nothing in it can signal us, and all ends when we do."""
+    if user:  # we are root, and root without any right still owns what root owns
+        os.setgroups([])
+        os.setresgid(int(user), int(user), int(user))
+        os.setresuid(int(user), int(user), int(user))
+        _drop_inheritable()
+    _process_option(_SET_DUMPABLE, 0)  # nor can it look into us: our socket is not for it
+    _process_option(_SET_DEATH_SIGNAL, signal.SIGKILL)  # forgotten when the user changes
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(nothing, descriptor)
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    socket.send_fds(control, [RECORD.pack(b"made", 0, 0)], [root])
+    os.close(root)
+    os.set_inheritable(LIFELINE, False)
+    again = _serve(control, LIFELINE)
+    ending.end_descendants()
+    return again
+
+
+def make_root(root: str, owner: str) -> None:
+    os.mkdir(root, 0o700)  # noqa: PTH102 (pathlib costs start-up time)
     try:
         _furnish(root, owner)
-        _send(control, b"made")
-        _serve(control)
-    except OSError as error:
-        _send(control, b"fail", 0, error.errno or 0)
-    ending.end_descendants()
-    return 0 if ending.remove_tree(os.fsencode(root)) else 1
+    except OSError:
+        ending.remove_tree(os.fsencode(root))
+        raise
 
 
 def _furnish(root: str, owner: str) -> None:
@@ -81,12 +120,15 @@ def _furnish(root: str, owner: str) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def _serve(control: socket.socket) -> None:
-    """Start and end commands as asked, until the owner's side closes."""
-    signals = _Signals(signal.SIGCHLD)
+def _serve(control: socket.socket, lifeline: int | None = None) -> int:
+    """Start and end commands as asked, until the owner's side (or the lifeline) closes, or asks
+    (`next`) for another sandbox over the same files: then the exit code that says which."""
+    signals = Signals(signal.SIGCHLD)
     poll = select.poll()
     poll.register(0, select.POLLIN)
     poll.register(signals.reader, select.POLLIN)
+    if lifeline is not None:
+        poll.register(lifeline, 0)
     shepherds: dict[int, int] = {}
     while True:
         ready = dict(poll.poll())
@@ -94,16 +136,22 @@ def _serve(control: socket.socket) -> None:
         for pid, code in ending.reap()[0]:
             if (number := shepherds.pop(pid, None)) is not None:
                 if code < 0:  # the shepherd itself was killed: by what it watched, most likely
-                    _send(control, b"exit", number, code)
-                _send(control, b"dead", number)
+                    send(control, b"exit", number, code)
+                send(control, b"dead", number)
+        if lifeline in ready:
+            control.shutdown(socket.SHUT_RDWR)  # lost: no command's end is news any more
+            return 0
         if 0 not in ready:
             continue
         record, descriptors, _, _ = socket.recv_fds(control, RECORD.size, 8)
         if len(record) < RECORD.size:
-            return
-        word, number, _ = RECORD.unpack(record)
+            return 0
+        word, number, value = RECORD.unpack(record)
+        if word == b"next":
+            return int(value)
         if word == b"run_":
-            shepherds[_start_shepherd(control, number, descriptors)] = number
+            if pid := _start_shepherd(control, number, descriptors):
+                shepherds[pid] = number
         else:
             for pid, known in shepherds.items():
                 if known == number:
@@ -115,7 +163,11 @@ def _start_shepherd(control: socket.socket, number: int, descriptors: list[int])
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     signal.pthread_sigmask(signal.SIG_BLOCK, _DEFERRED)  # until the fork has its own handlers
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:  # no process is left, of all there may be: the command's affair
+        _refuse(control, number, descriptors, error)
+        pid = -1
     if pid == 0:
         try:
             _shepherd(keeper, control, number, descriptors)
@@ -124,16 +176,28 @@ def _start_shepherd(control: socket.socket, number: int, descriptors: list[int])
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _DEFERRED)
     for descriptor in descriptors:
         os.close(descriptor)
-    return pid
+    return max(pid, 0)
+
+
+def _refuse(control: socket.socket, number: int, descriptors: list[int], error: OSError) -> None:
+    with contextlib.suppress(OSError, IndexError):
+        os.set_blocking(descriptors[3], False)
+        os.write(descriptors[3], os.fsencode(f"cannot start: {error.strerror}\n"))
+    send(control, b"exit", number, 126)
+    send(control, b"dead", number)
 
 
 def _shepherd(keeper: int, control: socket.socket, number: int, descriptors: list[int]) -> NoReturn:
     """Run one command, report its end, stay until nothing it started is left."""
-    signals = _Signals(*_DEFERRED)
+    signals = Signals(*_DEFERRED)
     _process_option(_SET_SUBREAPER, 1)
     _process_option(_SET_DEATH_SIGNAL, KILL)
     command = _Command(descriptors)
-    main_pid = command.start()
+    try:
+        main_pid = command.start()
+    except OSError as error:
+        _refuse(control, number, descriptors, error)
+        os._exit(0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _DEFERRED)
     poll = select.poll()
     poll.register(0, 0)  # only whether the owner hung up
@@ -143,7 +207,7 @@ def _shepherd(keeper: int, control: socket.socket, number: int, descriptors: lis
         ended, others = ending.reap()
         for pid, code in ended:
             if pid == main_pid:
-                _send(control, b"exit", number, code)
+                send(control, b"exit", number, code)
         if not others:
             os._exit(0)
         if KILL in signals.seen or os.getppid() != keeper:
@@ -209,7 +273,7 @@ class _Command:
             os._exit(127 if missing else 126)
 
 
-class _Signals:
+class Signals:
     """Signals as something `poll` can wait for."""
 
     def __init__(self, *numbers: int) -> None:
@@ -225,7 +289,7 @@ class _Signals:
         _discard(self.reader)
 
 
-def _send(control: socket.socket, word: bytes, number: int = 0, value: int = 0) -> None:
+def send(control: socket.socket, word: bytes, number: int = 0, value: int = 0) -> None:
     with contextlib.suppress(OSError):  # the owner is gone; `_serve` sees it
         control.send(RECORD.pack(word, number, value))
 
@@ -236,6 +300,12 @@ def _discard(descriptor: int) -> bool:
         return bool(os.read(descriptor, 65536))
     except BlockingIOError:
         return True
+
+
+def _drop_inheritable() -> None:
+    """The last capabilities that setting ids leaves: those to be handed on. See capset(2)."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    ctypes.CDLL(None).capset(header, (ctypes.c_uint32 * 6)())
 
 
 def _process_option(option: int, value: int | bytes) -> None:

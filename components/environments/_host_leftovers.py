@@ -1,23 +1,18 @@
-"""Workspaces whose keeper is dead: the machine went down, or someone killed all of it at once."""
+"""Workspaces whose keeper is dead: the machine went down, or someone killed all of it at once;
+and those kept on purpose."""
 
 import fcntl
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
-from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.sandbox import Leftover
 from agentcompass.components.environments._host_ending import kill_marked, remove_tree
 from agentcompass.components.environments._host_keeper import OWNER_FILE
 
-
-class Leftover(Frozen):
-    """A sandbox that nobody keeps any more."""
-
-    id: str
-    """Its root folder."""
-    run_id: str
-    task_id: str
-    purpose: str
+KEPT = "-kept"
+"""How the root of a sandbox ends that stays for debugging."""
 
 
 def find_leftovers(parent: Path) -> tuple[Leftover, ...]:
@@ -30,12 +25,16 @@ def find_leftovers(parent: Path) -> tuple[Leftover, ...]:
             with (root / OWNER_FILE).open(encoding="utf-8") as record:
                 fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 owner = json.load(record)
+                created_at = datetime.fromtimestamp(os.fstat(record.fileno()).st_mtime, UTC)
             found.append(
                 Leftover(
                     id=str(root),
                     run_id=owner["run_id"],
                     task_id=owner["task_id"],
                     purpose=owner["purpose"],
+                    created_at=created_at,
+                    kept=root.name.endswith(KEPT),
+                    owner=f"process {owner['pid']} on {owner.get('host', 'this machine')}",
                 )
             )
         except (OSError, ValueError, LookupError, TypeError):
@@ -45,5 +44,7 @@ def find_leftovers(parent: Path) -> tuple[Leftover, ...]:
 
 def remove_leftover(leftover: Leftover) -> bool:
     """Kill what still runs of it and remove its files; True when nothing is left."""
+    if not Path(leftover.id).exists():
+        return True
     kill_marked(leftover.id)
     return remove_tree(os.fsencode(leftover.id))

@@ -1,28 +1,30 @@
 """Our side of a sandbox's keeper: start it, hand it commands, hear how they end."""
 
 import asyncio
-import marshal
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import agentcompass
 from agentcompass.components.contracts.errors import AgentCompassError, Code
-from agentcompass.components.environments._host_keeper import RECORD, SCRIPT_DESCRIPTOR
+from agentcompass.components.environments import _host_keeper
+from agentcompass.components.environments._host_command import CommandPapers
+from agentcompass.components.environments._host_keeper import RECORD
 
-_SOURCES = str(Path(agentcompass.__file__).parent.parent)
-_KEEPER = (
+_SOURCES = str(Path(_host_keeper.__file__).parents[3])  # where the package lies
+_PROGRAM = (
     "import os, sys; sys.path.append(sys.argv.pop(1)); "
-    "from agentcompass.components.environments._host_keeper import main; "
+    "from agentcompass.components.environments.{} import main; "
     "os._exit(main(sys.argv[1:]))"
 )
-_LONGEST_ARGUMENT = 128 * 1024 - 1  # the kernel's own limit for one argument
+_KEEPER = _PROGRAM.format("_host_keeper")
+_GUARD = _PROGRAM.format("_bubblewrap_guard")
 END_SECONDS = 30.0
 """How long an end is waited for. The keeper goes on by itself after that."""
 
@@ -38,37 +40,6 @@ class RunningCommand:
     """Done when nothing it started is left."""
 
 
-class CommandPapers:
-    """What the keeper needs to start a command, as open files: payload, stdin, any script.
-
-    Files, not pipes: nothing has to be fed while the output is drained. Raises OSError.
-    """
-
-    def __init__(
-        self,
-        argv: Sequence[bytes],
-        cwd: bytes,
-        variables: Mapping[bytes, bytes],
-        stdin: bytes | None,
-    ) -> None:
-        script = None
-        if len(argv) == 3 and argv[1] == b"-c" and len(argv[2]) > _LONGEST_ARGUMENT:
-            script = argv[2]  # a shell line the kernel would not let through: the shell reads it
-            argv = (argv[0], b"-c", b". /dev/fd/%d" % SCRIPT_DESCRIPTOR)
-        payload = marshal.dumps((tuple(argv), cwd, dict(variables), script is not None))
-        self.files: list[IO[bytes]] = []
-        try:
-            for content in (payload, stdin, *([script] if script is not None else ())):
-                self.files.append(_file_holding(content))
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        for file in self.files:
-            file.close()
-
-
 @dataclass
 class KeeperLink:
     """The connection to one keeper. Made and used inside one event loop."""
@@ -79,23 +50,37 @@ class KeeperLink:
     _made: "asyncio.Future[int | None]"
     """None when the workspace stands, else the errno of why it does not."""
     _closed: "asyncio.Future[None]"
+    _errors: IO[bytes] | None = None
+    """What an isolated sandbox's programs had to say before it stood."""
+    view: int | None = None
+    """The root directory of an isolated sandbox, open."""
     _commands: dict[int, RunningCommand] = field(default_factory=dict)
     _count: int = 0
 
     @classmethod
-    def start(cls, root: str, owner: str) -> "KeeperLink":
-        """Start the keeper of a new sandbox; not awaited, so that no cancellation can part us."""
+    def start(cls, root: str, owner: str, isolation: str | None = None) -> "KeeperLink":
+        """Start the keeper of a new sandbox; not awaited, so that no cancellation can part us.
+
+        `isolation`: the plan for its guard (see `_bubblewrap_guard`).
+        """
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
+        errors = None
         try:
-            process = _keeper_process((root, owner), theirs)
+            if isolation is None:
+                process = _process(_KEEPER, (root, owner), theirs)
+            else:
+                errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the sandbox stands)
+                process = _process(_GUARD, (root, owner, isolation), theirs, errors)
         except BaseException:
             ours.close()
+            if errors is not None:
+                errors.close()
             raise
         finally:
             theirs.close()
         ours.setblocking(False)
-        link = cls(root, ours, process, loop.create_future(), loop.create_future())
+        link = cls(root, ours, process, loop.create_future(), loop.create_future(), errors)
         loop.add_reader(ours.fileno(), link._receive)
         return link
 
@@ -107,15 +92,30 @@ class KeeperLink:
         """Wait for the workspace. Raises OSError if it cannot be made, or the keeper's death."""
         either: list[asyncio.Future[Any]] = [self._made, self._closed]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        reason = self._said()
         if not self._made.done():
             raise AgentCompassError(
-                Code.ENVIRONMENT_START, "the sandbox's keeper process ended at its start"
+                Code.ENVIRONMENT_START, reason or "the sandbox's keeper process ended at its start"
             )
         if (number := self._made.result()) is not None:
             raise OSError(number, os.strerror(number), self.root)
 
+    async def again(self, kind: int) -> None:
+        """End all that runs and go on in another isolated sandbox over the same files.
+
+        `kind`: one of `_bubblewrap_guard.AGAIN`.
+        """
+        self._made = asyncio.get_running_loop().create_future()
+        ended = list(self._commands.values())
+        self._say(b"next", 0, kind)
+        await self.made()
+        for command in ended:
+            if self._commands.pop(command.number, None):
+                _settle(command.exited, -signal.SIGKILL)
+                _settle(command.dead, None)
+
     def run(
-        self, papers: "CommandPapers", streams: Sequence[int], outputs: Sequence[int]
+        self, papers: CommandPapers, streams: Sequence[int], outputs: Sequence[int]
     ) -> RunningCommand:
         """Start a command; `streams`: its stdout and stderr; `outputs`: our ends of them.
 
@@ -140,6 +140,7 @@ class KeeperLink:
 
     async def end(self) -> bool:
         """End everything inside and remove the workspace; True when nothing is left of it."""
+        self._said()
         if not self.lost:
             self._control.shutdown(socket.SHUT_WR)
             await asyncio.wait([self._closed], timeout=END_SECONDS)
@@ -160,7 +161,7 @@ class KeeperLink:
         ours.setblocking(False)
         try:
             with theirs:
-                sweeper = _keeper_process(("--sweep", self.root), theirs)
+                sweeper = _process(_KEEPER, ("--sweep", self.root), theirs)
             loop = asyncio.get_running_loop()
             await asyncio.wait_for(loop.sock_recv(ours, 1), END_SECONDS)  # closed at its end
             return sweeper.wait(timeout=1) == 0
@@ -169,19 +170,41 @@ class KeeperLink:
         finally:
             ours.close()
 
+    def _said(self) -> str:
+        """The last line its programs wrote to stderr; read once."""
+        errors, self._errors = self._errors, None
+        if errors is None:
+            return ""
+        with errors:
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - 2000))
+            lines = errors.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
     def _tell(self, word: bytes, command: RunningCommand) -> None:
-        if self.lost or command.dead.done():
+        if not command.dead.done():
+            self._say(word, command.number)
+
+    def _say(self, word: bytes, number: int, value: int = 0) -> None:
+        if self.lost:
             return
         try:
-            self._control.send(RECORD.pack(word, command.number, 0))
+            self._control.send(RECORD.pack(word, number, value))
         except BlockingIOError:
-            asyncio.get_running_loop().call_later(0.05, self._tell, word, command)
+            asyncio.get_running_loop().call_later(0.05, self._say, word, number, value)
         except OSError:
             self._hang_up()
 
+    def _look_from(self, view: int | None) -> None:
+        if self.view is not None:
+            os.close(self.view)
+        self.view = view
+
     def _receive(self) -> None:
+        descriptors: list[int] = []
         try:
-            data = self._control.recv(RECORD.size)
+            data, descriptors, _, _ = socket.recv_fds(
+                self._control, RECORD.size, 1, getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+            )
         except BlockingIOError:
             return
         except OSError:
@@ -192,6 +215,8 @@ class KeeperLink:
         word, number, value = RECORD.unpack(data)
         command = self._commands.get(number)
         if word in (b"made", b"fail"):
+            if descriptors:
+                self._look_from(descriptors[0])
             if not self._made.done():
                 self._made.set_result(value if word == b"fail" else None)
         elif command is not None and word == b"exit":
@@ -205,6 +230,7 @@ class KeeperLink:
         if self.lost:
             return
         self._closed.set_result(None)
+        self._look_from(None)
         asyncio.get_running_loop().remove_reader(self._control.fileno())
         self._control.close()
         for command in self._commands.values():
@@ -213,26 +239,22 @@ class KeeperLink:
         self._commands.clear()
 
 
-def _keeper_process(arguments: Sequence[str], control: socket.socket) -> "subprocess.Popen[bytes]":
+def _process(
+    program: str,
+    arguments: Sequence[str],
+    control: socket.socket,
+    errors: IO[bytes] | None = None,
+) -> "subprocess.Popen[bytes]":
     library_path = os.environ.get("LD_LIBRARY_PATH")
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _KEEPER, _SOURCES, *arguments],
+        [sys.executable, "-I", "-S", "-c", program, _SOURCES, *arguments],
         stdin=control.fileno(),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if errors is None else errors,
         cwd="/",
         env={"LD_LIBRARY_PATH": library_path} if library_path else {},
         start_new_session=True,
     )
-
-
-def _file_holding(content: bytes | None) -> IO[bytes]:
-    if content is None:
-        return Path(os.devnull).open("rb")
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by who holds the papers)
-    file.write(content)
-    file.seek(0)
-    return file
 
 
 def _settle(future: "asyncio.Future[Any]", value: int | None) -> None:

@@ -9,11 +9,14 @@ from agentcompass.components.environments._clipped_output import ClippedOutput
 class OutputStream:
     """A pipe whose reading end the event loop drains. `ended` is done at its end of file."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, owner: int | None = None) -> None:
+        """`owner`: whose the pipe is to be: a command may open /dev/stderr anew."""
         self.clipped = ClippedOutput(limit_bytes)
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.reader, self.writer = os.pipe()
+        if owner is not None:
+            os.fchown(self.writer, owner, owner)
         os.set_blocking(self.reader, False)
         self._loop.add_reader(self.reader, self._read)
 

@@ -2,16 +2,18 @@
 
 import asyncio
 import errno
+import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.requirements import SandboxPhase
 from agentcompass.components.contracts.sandbox import (
     DEFAULT_CAPTURE,
     Capture,
@@ -19,12 +21,22 @@ from agentcompass.components.contracts.sandbox import (
     ExecResult,
 )
 from agentcompass.components.environments import _host_files
-from agentcompass.components.environments._host_link import (
+from agentcompass.components.environments._bubblewrap import Walls
+from agentcompass.components.environments._host_command import (
     CommandPapers,
+    encoded,
+    unstartable,
+)
+from agentcompass.components.environments._host_link import (
     KeeperLink,
     RunningCommand,
 )
+from agentcompass.components.environments._host_mending import mended
 from agentcompass.components.environments._host_output import OutputStream
+from agentcompass.components.environments._host_place import Place
+from agentcompass.components.environments._host_upload import upload
+
+_log = logging.getLogger(__name__)
 
 OUTPUT_LIMIT_KB = 256
 """Kept of each stream of a command unless the caller says otherwise."""
@@ -40,18 +52,42 @@ T = TypeVar("T")
 
 
 class HostSandbox:
-    """Satisfies contracts.sandbox.Environment. Absolute paths are this machine's own."""
+    """Satisfies contracts.sandbox.Environment. Without isolation absolute paths are this
+    machine's own; with it, the sandbox's."""
+
+    isolation: Walls | None = None
 
     def __init__(
-        self, link: KeeperLink, shell: str, variables: Mapping[str, str], user: str
+        self,
+        link: KeeperLink,
+        shell: str,
+        variables: Mapping[str, str],
+        user: str,
+        *,
+        workdir: str | None = None,
+        owner: int | None = None,
     ) -> None:
-        self.workdir = f"{link.root}/work"
-        self._link = link
+        """`owner`: the id that commands run as, if it is not ours."""
+        self.workdir = workdir or f"{link.root}/work"
+        self.image: str | None = None
+        self.link = link
         self._shell = shell
         self._variables = variables
         self._user = user
+        self._owner = owner
         self._closing = Event()
         self._transfers: set[Future[Any]] = set()
+
+    async def enter(self, phase: SandboxPhase) -> None:
+        """Without isolation nothing changes: only `public` can be had."""
+        self._check_open()
+        if self.isolation is not None:
+            await self.isolation.enter(phase)
+
+    async def model_address(self, base_url: str) -> str:
+        """Without isolation as it is: a command runs on this machine."""
+        self._check_open()
+        return base_url if self.isolation is None else await self.isolation.model_address(base_url)
 
     async def exec(
         self,
@@ -72,7 +108,7 @@ class HostSandbox:
         argv = [self._shell, "-c", command] if isinstance(command, str) else list(command)
         variables = {**self._variables, **(env or {})}
         directory = str(Path(self.workdir, _host_files.local(cwd or "")))
-        if problem := _unstartable(argv, directory, variables):
+        if problem := unstartable(argv, directory, variables):
             return ExecResult(problem[0], "", problem[1])
         started = time.monotonic()
         papers = await self._papers(argv, directory, variables, stdin)
@@ -80,7 +116,7 @@ class HostSandbox:
         streams: list[OutputStream] = []
         try:
             for _ in range(1 if merge_stderr else 2):
-                streams.append(OutputStream(limit))
+                streams.append(self._stream(limit))
             running = await self._start(papers, streams)
             papers.close()
             exit_code = await self._outcome(running, streams, started, timeout_seconds)
@@ -110,6 +146,10 @@ class HostSandbox:
         """A directory in its place raises IsADirectoryError. Links in its parents are followed."""
         await self._transfer(_host_files.write_file, self._path(path), content, mode, self._closing)
 
+    async def upload(self, source: Path, target: str) -> None:
+        """See the contract. Links in the parents of `target` are followed."""
+        await self._transfer(upload, source, self._path(target), self._closing)
+
     async def capture(self, path: str, limits: CaptureLimits = DEFAULT_CAPTURE) -> Capture:
         """Names that are not UTF-8 are left out by an escaped name. At most 200 are named."""
         return await self._transfer(
@@ -122,23 +162,28 @@ class HostSandbox:
         patience = time.monotonic() + _DEAD_SECONDS
         while self._transfers and time.monotonic() < patience:
             await asyncio.sleep(0.005)
-        return await self._link.end()
+        if self.isolation is not None:
+            await self.isolation.close()
+        return await self.link.end()
 
     async def _papers(
         self, argv: list[str], directory: str, variables: Mapping[str, str], stdin: bytes | None
     ) -> CommandPapers:
-        encoded = (
-            [_encoded(part) for part in argv],
+        contents = (
+            [encoded(part) for part in argv],
             os.fsencode(directory),
-            {_encoded(name): _encoded(value) for name, value in variables.items()},
+            {encoded(name): encoded(value) for name, value in variables.items()},
             stdin,
         )
         if stdin is not None and len(stdin) > _LARGE_BYTES:
-            return await self._transfer(CommandPapers, *encoded)
+            try:
+                return await self._transfer(lambda _: CommandPapers(*contents))
+            except OSError as error:
+                raise self._ours(error) from error
         try:
-            return CommandPapers(*encoded)
+            return CommandPapers(*contents)
         except OSError as error:
-            raise self._explained(error) from error
+            raise self._ours(error) from error
 
     async def _start(
         self, papers: CommandPapers, streams: Sequence[OutputStream]
@@ -147,12 +192,12 @@ class HostSandbox:
         while True:
             self._check_open()
             try:
-                running = self._link.run(papers, writers, [stream.reader for stream in streams])
+                running = self.link.run(papers, writers, [stream.reader for stream in streams])
             except BlockingIOError:
                 await asyncio.sleep(0.01)
                 continue
             except OSError as error:
-                raise self._explained(error) from error
+                raise self._ours(error) from error
             for stream in streams:
                 stream.handed_over()
             return running
@@ -172,16 +217,16 @@ class HostSandbox:
             await asyncio.wait([running.exited], timeout=remaining)
             timed_out = not running.exited.done()
             if timed_out:
-                self._link.kill(running)
+                self.link.kill(running)
                 await asyncio.wait([running.dead], timeout=_DEAD_SECONDS)
             await asyncio.wait([stream.ended for stream in streams], timeout=_DRAIN_SECONDS)
         except asyncio.CancelledError:
-            self._link.kill(running)
+            self.link.kill(running)
             await asyncio.wait([running.dead], timeout=_DEAD_SECONDS)
             raise
         if timed_out:
             return None
-        self._link.drop(running)
+        self.link.drop(running)
         exit_code = running.exited.result()
         if exit_code is None:
             raise AgentCompassError(
@@ -189,10 +234,25 @@ class HostSandbox:
             )
         return exit_code
 
-    async def _transfer(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _stream(self, limit: int) -> OutputStream:
+        try:
+            return OutputStream(limit, self._owner)
+        except OSError as error:
+            raise self._ours(error) from error
+
+    async def _transfer(
+        self, work: Callable[Concatenate[Place, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """File work in a thread; a close waits until it is out of the workspace."""
         self._check_open()
-        future = _file_threads().submit(work, *args, **kwargs)
+        try:
+            # One of its own: the sandbox may end, and its number be given to another file.
+            view = None if self.link.view is None else os.dup(self.link.view)
+        except OSError as error:
+            raise self._ours(error) from error
+        place = Place(view, self._owner)
+        future = _file_threads().submit(work, place, *args, **kwargs)
+        future.add_done_callback(lambda _: place.close())
         self._transfers.add(future)
         future.add_done_callback(self._transfers.discard)
         try:
@@ -203,13 +263,28 @@ class HostSandbox:
                 raise
             raise explained from error
 
+    def _ours(self, error: OSError) -> Exception:
+        """A failure on our side of a command: never the command's, never told to a model."""
+        explained = self._explained(error)
+        if explained is not error:
+            return explained
+        return AgentCompassError(
+            Code.ENVIRONMENT_LOST, f"the sandbox cannot be given any work: {error}"
+        )
+
     def _explained(self, error: OSError) -> Exception:
         """The error itself, unless it tells of the whole sandbox or machine."""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return AgentCompassError(
-                Code.ENVIRONMENT_DISK_FULL, f"no space left for the sandbox {self._link.root}"
+                Code.ENVIRONMENT_DISK_FULL, f"no space left for the sandbox {self.link.root}"
             )
-        if self._closing.is_set() or self._link.lost or not Path(self._link.root).is_dir():
+        if error.errno in _host_files.SHORTAGES:
+            return AgentCompassError(
+                Code.ENVIRONMENT_LOST,
+                f"this machine is short of what a sandbox needs ({error.strerror}): raise "
+                "`ulimit -n`, or lower --concurrency",
+            )
+        if self._closing.is_set() or self.link.lost:
             return AgentCompassError(Code.ENVIRONMENT_LOST, "the sandbox is gone")
         return error
 
@@ -219,13 +294,18 @@ class HostSandbox:
         return str(Path(self.workdir, _host_files.local(path)))
 
     def _check_open(self) -> None:
-        if self._closing.is_set() or self._link.lost or not Path(self._link.root).is_dir():
+        if self._closing.is_set() or self.link.lost:
             raise AgentCompassError(Code.ENVIRONMENT_LOST, "the sandbox is gone")
-        if Path(self.workdir).is_symlink():
-            # Followed, it would bring files of the host into the results, or write into them.
+        if self.isolation is not None:
+            return  # its folders are mounted: no command can remove or replace them
+        try:
+            done = mended(self.link.root)
+        except OSError as error:
             raise AgentCompassError(
-                Code.ENVIRONMENT_LOST, "the working directory was replaced by a link"
-            )
+                Code.ENVIRONMENT_LOST, f"the workspace cannot be mended: {error}"
+            ) from error
+        if done:
+            _log.warning("a command destroyed its own workspace: %s", done)
 
     def _check_user(self, user: str | None) -> None:
         if user is not None and user != self._user:
@@ -236,41 +316,6 @@ class HostSandbox:
             )
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await what must not be cut short; a cancellation that came meanwhile rises after it."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return task.result()
-
-
 @cache
 def _file_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="sandbox-files")
-
-
-def _unstartable(
-    argv: Sequence[str], directory: str, variables: Mapping[str, str]
-) -> tuple[int, str] | None:
-    """Exit code and reason for what no kernel would start."""
-    if not argv or not argv[0]:
-        return 127, "cannot start: the command is empty\n"
-    if any("\0" in text for text in (*argv, directory, *variables.values())):
-        return 126, "cannot start: the command holds a NUL character\n"
-    if bad := [name for name in variables if not name or "=" in name or "\0" in name]:
-        return 126, f"cannot start: {bad[0]!r} is not a variable's name\n"
-    return None
-
-
-def _encoded(text: str) -> bytes:
-    """As a command's bytes; what came from undecodable names goes back as it was."""
-    try:
-        return text.encode("utf-8", errors="surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", errors="replace")

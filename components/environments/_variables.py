@@ -1,37 +1,5 @@
-"""Environment variables as users give them: checked, and `${NAME}` read from their shell."""
+"""Moved: import from `components/configuration/variables`."""
 
-import re
-from collections.abc import Mapping
+from agentcompass.components.configuration.variables import check_name, from_shell, resolved
 
-from agentcompass.components.contracts.errors import RequestError
-
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def resolved(
-    variables: Mapping[str, str], shell: Mapping[str, str], field: str = "env-params.env"
-) -> dict[str, str]:
-    """Every value, references (a value that is exactly `${NAME}`) replaced from `shell`.
-
-    Raises RequestError for a name no shell could set, and for a reference to an unset variable.
-    """
-    values = {}
-    for name, value in variables.items():
-        check_name(name, field)
-        if reference := _REFERENCE.fullmatch(value):
-            value = from_shell(reference[1], shell, f"{field}.{name}")
-        if "\0" in value:
-            raise RequestError(f"{field}.{name}", "the value holds a NUL character")
-        values[name] = value
-    return values
-
-
-def from_shell(name: str, shell: Mapping[str, str], field: str) -> str:
-    if name not in shell:
-        raise RequestError(field, f"variable {name} is not set", f"export {name}=… first")
-    return shell[name]
-
-
-def check_name(name: str, field: str) -> None:
-    if not name or "=" in name or "\0" in name:
-        raise RequestError(field, f"{name!r} is not a variable's name")
+__all__ = ["check_name", "from_shell", "resolved"]

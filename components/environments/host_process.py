@@ -1,11 +1,19 @@
 """Commands run as plain processes on this machine, each attempt in a private workspace.
 
-No isolation: a command can read and change whatever the user who runs AgentCompass can. Use it
-for agents you trust, or on a machine that holds nothing else.
+With `isolation: none` a command can read and change whatever the user who runs AgentCompass
+can, the results included, and end the process that watches it, which makes its attempt one that
+does not count. Use it for agents you trust, or on a machine that holds nothing else.
+
+With `isolation: bubblewrap` commands see a file system of their own: the system's programs
+and those on PATH, read-only; a workspace, a home and /tmp that start empty; none of this
+machine's other files, processes or secrets. While the network policy is `none` they see no
+network; under `public` it is this machine's, loopback included. A phase with another policy
+ends what still runs. Memory and processes are not limited.
 
 A workspace is a new directory `agentcompass-<run>-<task>-…` (mode 0700) with `work/` (where
 commands start), `home/` (HOME) and `tmp/` (TMPDIR). Closing ends every process started inside
 and removes it; when AgentCompass itself is killed, the sandbox's keeper process does the same.
+A command that removes its workspace, or puts something else in its place, has left nothing.
 
 Commands see none of your environment but PATH, less the virtual environment AgentCompass runs
 from, and what `env` and `inherit_env` name.
@@ -20,36 +28,63 @@ import pwd
 import re
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal, get_args
 
+from agentcompass.components.configuration.variables import check_name, from_shell, resolved
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
 from agentcompass.components.contracts.parameters import EnvironmentParameters
 from agentcompass.components.contracts.protocols import Component
-from agentcompass.components.contracts.sandbox import Capabilities, Environment, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
+from agentcompass.components.contracts.requirements import Requirements, SandboxPhase
+from agentcompass.components.contracts.sandbox import (
+    Capabilities,
+    Environment,
+    Leftover,
+    SandboxLabel,
+)
+from agentcompass.components.environments._bubblewrap import (
+    Walls,
+    explained,
+    network_state,
+    walls_plan,
+)
+from agentcompass.components.environments._bubblewrap import variables as isolated_variables
+from agentcompass.components.environments._bubblewrap_view import USER, refused_workdir
 from agentcompass.components.environments._host_ending import MARKER
 from agentcompass.components.environments._host_leftovers import (
-    Leftover,
+    KEPT,
     find_leftovers,
     remove_leftover,
 )
 from agentcompass.components.environments._host_link import KeeperLink
-from agentcompass.components.environments._host_sandbox import HostSandbox, to_its_end
+from agentcompass.components.environments._host_patience import to_its_end
+from agentcompass.components.environments._host_sandbox import HostSandbox
 from agentcompass.components.environments._quiet_commands import QUIET_COMMANDS
-from agentcompass.components.environments._variables import check_name, from_shell, resolved
 
 _log = logging.getLogger(__name__)
+
+_OPEN = Capabilities(isolated=False, model_address=True)
+_ISOLATED = Capabilities(
+    isolated=True,
+    workdir=True,
+    network=frozenset({"none"}),
+    network_phases=True,
+    model_address=True,
+)
 
 
 class HostProcessParameters(EnvironmentParameters):
     inherit_env: tuple[str, ...] = ()
     """Names of variables of your shell that commands see too, such as `HTTPS_PROXY`."""
+    isolation: Literal["none", "bubblewrap"] = "none"
+    """`bubblewrap`: commands cannot reach this machine's files (needs the program `bwrap`)."""
     temp_dir: str | None = None
     """Where workspaces are made; unset: the system's directory for temporary files (TMPDIR)."""
 
@@ -57,64 +92,54 @@ class HostProcessParameters(EnvironmentParameters):
 class HostProcess:
     """Satisfies contracts.protocols.EnvironmentProvider."""
 
-    capabilities = Capabilities(isolated=False)
-
     def __init__(self, parameters: HostProcessParameters) -> None:
         self._parameters = parameters
+        self._isolated = parameters.isolation == "bubblewrap"
+        self.capabilities = _ISOLATED if self._isolated else _OPEN
         self._given_variables()  # an unset variable is refused before anything starts
 
     async def preflight(self, requirements: Iterable[Requirements]) -> list[str]:
-        problems = []
-        workdirs: Counter[str] = Counter()
-        bad_variables: set[str] = set()
+        refused: Counter[str] = Counter()
+        problems: set[str] = set()
         for required in requirements:
-            if required.workdir is not None:
-                workdirs[required.workdir] += 1
+            if required.workdir is not None and not self._can_give(required.workdir):
+                refused[required.workdir] += 1
             try:
                 resolved(required.env, os.environ, "requirements.env")
             except RequestError as error:
-                bad_variables.add(str(error))
-        problems += [
+                problems.add(str(error))
+            try:
+                self._check_network(required)
+            except AgentCompassError as error:
+                problems.add(str(error))
+        workdirs = [
             f"tasks of this benchmark need the directory {workdir} ({count} of them), which "
-            "host_process cannot give; use --env docker"
-            for workdir, count in sorted(workdirs.items())
+            f"host_process cannot give; use {self._another(workdir)}"
+            for workdir, count in sorted(refused.items())
         ]
-        problems += sorted(bad_variables)
-        try:  # the honest test: open one
-            key = AttemptKey(task_id="preflight", index=1)
-            async with self.open(Requirements(), SandboxLabel("check", key, "preflight")):
-                pass
-        except AgentCompassError as error:
-            problems.append(f"host_process: {error}")
-        return problems
+        return [*workdirs, *sorted(problems), *await self._trial()]
 
     @asynccontextmanager
     async def open(
         self, requirements: Requirements, label: SandboxLabel
     ) -> AsyncIterator[Environment]:
         """Raises `environment.start`, or `environment.disk_full`."""
-        if requirements.workdir is not None:
+        if requirements.workdir is not None and not self._can_give(requirements.workdir):
             raise AgentCompassError(
                 Code.ENVIRONMENT_START,
                 f"host_process cannot give a task the directory {requirements.workdir}; "
-                "use --env docker",
+                f"use {self._another(requirements.workdir)}",
             )
+        self._check_network(requirements)
         root = self._new_root(label)
-        shell = shutil.which("bash") or "/bin/sh"
-        user = _user_name()
-        variables = {
-            **_own_variables(root, shell, user),
-            **self._given_variables(),
-            **resolved(requirements.env, os.environ, "requirements.env"),
-            MARKER: root,
-        }
-        link = _started(root, label)
-        sandbox = HostSandbox(link, shell, variables, user)
+        sandbox = await self._started(root, label, requirements)
         try:
             try:
-                await link.made()
+                await sandbox.link.made()
             except OSError as error:
                 raise _start_failure(error) from error
+            except AgentCompassError as error:
+                raise explained(error) from error
             yield sandbox
         finally:
             if label.keep:
@@ -122,8 +147,59 @@ class HostProcess:
             if not await to_its_end(sandbox.close()):
                 _log.warning("a sandbox could not be removed completely: %s", root)
 
+    async def _started(
+        self, root: str, label: SandboxLabel, requirements: Requirements
+    ) -> HostSandbox:
+        """Nothing is awaited once it starts: no cancellation can part us from it."""
+        shell = shutil.which("bash") or "/bin/sh"
+        path = _search_path(os.environ.get("PATH", os.defpath))
+        given = {
+            **self._given_variables(),
+            **resolved(requirements.env, os.environ, "requirements.env"),
+        }
+        if not self._isolated:
+            user = _user_name()
+            own = {**_own_variables(root, shell, user, path), **given, MARKER: root}
+            return HostSandbox(_linked(root, label), shell, own, user)
+        plan = await walls_plan(root, requirements.workdir, requirements.network, path)
+        link = _linked(root, label, plan.text)
+        sandbox = HostSandbox(
+            link,
+            shell,
+            {**QUIET_COMMANDS, **isolated_variables(shell, path), **given},
+            USER,
+            workdir=plan.workdir,
+            owner=plan.owner,
+        )
+        sandbox.isolation = Walls(link, plan, sandbox.exec)
+        return sandbox
+
+    async def _trial(self) -> list[str]:
+        """The honest test: open one."""
+        try:
+            key = AttemptKey(task_id="preflight", index=1)
+            async with self.open(Requirements(), SandboxLabel("check", key, "preflight")):
+                return []
+        except AgentCompassError as error:
+            return [f"host_process: {error}"]
+
+    def _can_give(self, workdir: str) -> bool:
+        return self._isolated and not refused_workdir(workdir)
+
+    def _another(self, workdir: str) -> str:
+        if self._isolated or refused_workdir(workdir):
+            return "--env docker"
+        return '--env docker, or --env-params \'{"isolation": "bubblewrap"}\''
+
+    def _check_network(self, requirements: Requirements) -> None:
+        """Raises AgentCompassError(environment.start). Without isolation the engine compares
+        policies with our capabilities, and may let a run go on without."""
+        if self._isolated:
+            for phase in get_args(SandboxPhase):
+                network_state(requirements.network, phase)
+
     async def leftovers(self) -> tuple[Leftover, ...]:
-        """Sandboxes of this user that nobody keeps any more."""
+        """Workspaces of this user that no process keeps any more."""
         return await asyncio.to_thread(find_leftovers, self._parent())
 
     async def remove_leftover(self, leftover: Leftover) -> bool:
@@ -148,12 +224,12 @@ class HostProcess:
         for name in self._parameters.inherit_env:
             check_name(name, "env-params.inherit_env")
             inherited[name] = from_shell(name, os.environ, "env-params.inherit_env")
-        return {**inherited, **resolved(self._parameters.env, os.environ)}
+        return inherited
 
 
 def _keep(root: str, label: SandboxLabel) -> None:
     """Under another name the keeper does not remove it; what runs inside ends all the same."""
-    kept = f"{root}-kept"
+    kept = f"{root}{KEPT}"
     try:
         os.rename(root, kept)  # noqa: PTH104
     except OSError as error:
@@ -162,7 +238,7 @@ def _keep(root: str, label: SandboxLabel) -> None:
         _log.warning("kept the %s sandbox of %s: cd %s/work", label.purpose, label.attempt, kept)
 
 
-def _started(root: str, label: SandboxLabel) -> KeeperLink:
+def _linked(root: str, label: SandboxLabel, isolation: str | None = None) -> KeeperLink:
     owner = {
         "schema_version": 1,
         "run_id": label.run_id,
@@ -171,9 +247,10 @@ def _started(root: str, label: SandboxLabel) -> KeeperLink:
         "physical": label.attempt.physical,
         "purpose": label.purpose,
         "pid": os.getpid(),
+        "host": socket.gethostname(),
     }
     try:
-        return KeeperLink.start(root, json.dumps(owner))
+        return KeeperLink.start(root, json.dumps(owner), isolation)
     except OSError as error:
         raise _start_failure(error) from error
 
@@ -186,10 +263,10 @@ def _start_failure(error: OSError) -> AgentCompassError:
     )
 
 
-def _own_variables(root: str, shell: str, user: str) -> dict[str, str]:
+def _own_variables(root: str, shell: str, user: str, path: str) -> dict[str, str]:
     return {
         **QUIET_COMMANDS,
-        "PATH": _search_path(os.environ.get("PATH", os.defpath)),
+        "PATH": path,
         "HOME": f"{root}/home",
         "TMPDIR": f"{root}/tmp",
         "SHELL": shell,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agentcompass.components.contracts.attempt import AttemptRecord, Checkpoint, Note
 from agentcompass.components.contracts.errors import POLICIES, AgentCompassError, Code, Phase
+from agentcompass.components.contracts.waiting import to_its_end
 from agentcompass.components.execution.attempt import run_attempt
 from agentcompass.components.execution.desk import AttemptDesk
 from agentcompass.components.execution.open_run import OpenRun
@@ -42,7 +43,11 @@ async def run_unit(unit: Unit, run: OpenRun) -> Later | None:
         seconds = pause_seconds(failed_tries, settings)
         log.info("%s again in %.0f s: %s", unit.key, seconds, record.failure.message)
         return Later(_again(unit, record, checkpoint, run), seconds)
-    await _save(unit, run, record)
+    try:
+        await _save(unit, run, record)
+    except asyncio.CancelledError:  # saved all the same
+        run.board.ended(record)
+        raise
     run.board.ended(record)
     run.slots.needs(run.board.progress.running + run.board.progress.waiting)
     _tell(record, run)
@@ -135,6 +140,7 @@ def _tell(record: AttemptRecord, run: OpenRun) -> None:
 
 
 async def _save(unit: Unit, run: OpenRun, record: AttemptRecord) -> None:
-    k = run.plan.request.execution.attempts.k
-    sample = unit.sample
-    await asyncio.to_thread(run.store.save_record, sample.task, k, sample.content_hash, record)
+    """On disk when it returns, also when it is cancelled: numbers are made after the last one."""
+    k, sample = run.plan.request.execution.attempts.k, unit.sample
+    save = run.store.save_record
+    await to_its_end(asyncio.to_thread(save, sample.task, k, sample.content_hash, record))

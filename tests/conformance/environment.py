@@ -1,12 +1,33 @@
-"""The conformance suite of environment providers.
+"""The conformance suite of environment providers: what every sandbox must do, and the tests.
 
-A provider's test module makes a class of it; pytest collects the behaviours with it:
+For a provider of your own: put this folder's files beside your tests (or install the source
+distribution, which has them), and make a class of the suite in a test module; pytest collects
+the behaviours with it. `pytest.register_assert_rewrite` on the modules of this folder, in your
+conftest.py, makes failures readable.
 
-    class TestHostProcess(EnvironmentConformance):
-        def provider(self) -> EnvironmentProvider:
-            return HostProcess(HostProcessParameters())
+    class TestMyProvider(EnvironmentConformance):
+        requirements = Requirements(image="debian:12")       # what a plain sandbox needs
 
-`requirements` (an image) and `slack_seconds` may be overridden as well.
+        def provider(self) -> EnvironmentProvider:           # called anew for each use
+            return MyProvider(MyParameters())
+
+        def outside_host(self) -> str:                       # for the network's behaviours
+            return "host.my-engine.internal"
+
+        async def count_alive(self, run_id: str) -> int:     # for "nothing is left"
+            return len(await my_engine.list(label=run_id))
+
+More may be overridden, see `SandboxScenarios`. The sandbox needs a POSIX shell and coreutils;
+network behaviours need bash, some more are tested where git or python3 is there. What a
+provider's `capabilities` do not promise is skipped by name; everything else must hold.
+
+  environment            opening, closing, labels, users, workdir, identity
+  environment_commands   exit codes, streams, variables, deadlines, background children
+  environment_pressure   much output, many commands, large files, memory
+  environment_files      reading, writing, capturing
+  environment_uploads    local files and folders
+  environment_endings    cancelling, closing in mid-command, what is kept
+  environment_network    policies by phase, the model's address
 """
 
 import asyncio
@@ -16,11 +37,22 @@ import pytest
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 from tests.conformance.environment_commands import CommandConformance
+from tests.conformance.environment_endings import EndingConformance
 from tests.conformance.environment_files import FileConformance
+from tests.conformance.environment_network import NetworkConformance
+from tests.conformance.environment_pressure import PressureConformance
+from tests.conformance.environment_uploads import UploadConformance
 from tests.conformance.sandbox import label
 
 
-class EnvironmentConformance(CommandConformance, FileConformance):
+class EnvironmentConformance(
+    CommandConformance,
+    PressureConformance,
+    FileConformance,
+    UploadConformance,
+    EndingConformance,
+    NetworkConformance,
+):
     def test_preflight_has_nothing_to_say_about_a_sandbox_that_opens(self) -> None:
         assert asyncio.run(self.provider().preflight([self.requirements])) == []
 
@@ -101,5 +133,20 @@ class EnvironmentConformance(CommandConformance, FileConformance):
             async with provider.open(required, label()) as env:
                 assert env.workdir == "/opt/task/place"
                 assert (await env.exec("pwd")).stdout == "/opt/task/place\n"
+
+        asyncio.run(run())
+
+    def test_a_sandbox_says_what_it_was_made_from(self) -> None:
+        async def run() -> None:
+            provider = self.provider()
+            async with provider.open(self.requirements, label()) as env:
+                image = env.image
+            if not provider.capabilities.images:
+                assert image is None
+                return
+            assert image  # by content: a name alone may be another image tomorrow
+            assert "sha256:" in image or not image.endswith(":latest")
+            async with provider.open(self.requirements, label()) as env:
+                assert env.image == image
 
         asyncio.run(run())

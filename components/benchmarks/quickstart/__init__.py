@@ -38,6 +38,7 @@ class Quickstart:
     score_range = (0.0, 1.0)
     verification: Verification = "fresh"
     needs_sandbox = True
+    prepares_grading = False
 
     def __init__(self, parameters: QuickstartParameters) -> None:
         self.parameters = parameters

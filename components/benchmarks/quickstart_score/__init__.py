@@ -39,6 +39,7 @@ class QuickstartScore:
     score_range = (0.0, 1.0)
     verification: Verification = "fresh"
     needs_sandbox = True
+    prepares_grading = False
 
     def __init__(self, parameters: QuickstartScoreParameters) -> None:
         self.parameters = parameters

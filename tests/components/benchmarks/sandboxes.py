@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentcompass.components.contracts.attempt import AttemptKey
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
 from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
 
 
 @asynccontextmanager
 async def sandbox(variables: Mapping[str, str] | None = None) -> AsyncIterator[Environment]:
-    provider = HostProcess(HostProcessParameters(env=variables or {}))
+    provider = HostProcess(HostProcessParameters())
     label = SandboxLabel(run_id="test", attempt=AttemptKey(task_id="benchmark", index=1))
-    async with provider.open(Requirements(), label) as env:
+    async with provider.open(Requirements(env=variables or {}), label) as env:
         yield env
 
 

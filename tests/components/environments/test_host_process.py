@@ -1,7 +1,9 @@
 import asyncio
 import os
 import stat
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -10,8 +12,8 @@ import pytest
 
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
 from agentcompass.components.environments.host_process import (
     COMPONENT,
     HostProcess,
@@ -28,13 +30,16 @@ COMMON_NAMES = {
 
 
 def inside(
-    scenario: Callable[[Environment], Awaitable[None]], temp_dir: Path, **parameters: object
+    scenario: Callable[[Environment], Awaitable[None]],
+    temp_dir: Path,
+    required: Requirements | None = None,
+    **parameters: object,
 ) -> None:
     async def run() -> None:
         provider = HostProcess(
             HostProcessParameters.model_validate({"temp_dir": str(temp_dir), **parameters})
         )
-        async with provider.open(Requirements(), LABEL) as env:
+        async with provider.open(required or Requirements(), LABEL) as env:
             await scenario(env)
 
     asyncio.run(run())
@@ -140,7 +145,8 @@ def test_commands_see_no_host_variables_but_those_named(
         above = await env.exec("cat /proc/$PPID/environ | tr '\\0' '\\n'")
         assert "HOST_SECRET" not in above.stdout
 
-    inside(scenario, tmp_path, inherit_env=["PROXY_URL"], env={"MY_TOKEN": "${TOKEN}"})
+    required = Requirements(env={"MY_TOKEN": "${TOKEN}"})
+    inside(scenario, tmp_path, required, inherit_env=["PROXY_URL"])
 
 
 def test_our_own_virtual_environment_is_not_on_a_commands_path(tmp_path: Path) -> None:
@@ -160,8 +166,6 @@ def test_an_unset_variable_is_refused_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("NOT_SET_ANYWHERE", raising=False)
-    with pytest.raises(RequestError, match=r"env-params\.env\.KEY: variable NOT_SET_ANYWHERE is"):
-        HostProcess(HostProcessParameters(env={"KEY": "${NOT_SET_ANYWHERE}"}))
     with pytest.raises(RequestError, match=r"env-params\.inherit_env: variable NOT_SET_ANYWHERE"):
         HostProcess(HostProcessParameters(inherit_env=("NOT_SET_ANYWHERE",)))
 
@@ -203,15 +207,95 @@ def test_a_workspace_that_cannot_be_made_is_a_failed_start(tmp_path: Path) -> No
     asyncio.run(run())
 
 
-def test_a_removed_workspace_is_a_lost_sandbox(tmp_path: Path) -> None:
-    async def scenario(env: Environment) -> None:
-        await env.exec('cd /; rm -rf "$(dirname $TMPDIR)"')
-        for use in (env.exec("true"), env.read_file("x"), env.write_file("x", b"")):
-            with pytest.raises(AgentCompassError) as caught:
-                await use
-            assert caught.value.code is Code.ENVIRONMENT_LOST
+def test_a_workspace_that_a_command_destroys_is_gone_and_the_sandbox_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Were it a failure of the environment, an agent could choose not to be scored."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("of the host")
+    workspaces = tmp_path / "workspaces"
+    workspaces.mkdir()
+    ways = (
+        'cd /; rm -rf "$(dirname $TMPDIR)"',
+        'cd /; mv "$(dirname $TMPDIR)" "$(dirname $TMPDIR)-moved"',
+        f"cd ..; rm -rf work; ln -s {outside} work",
+        "cd ..; rm -rf work; echo x > work",
+        "cd ..; rm -rf work; mkfifo work",
+        "cd ..; rm -rf work",
+        "cd ..; rm -rf tmp; chmod 0 work",
+        f"d=$(dirname $TMPDIR); cd /; rm -rf $d; ln -s {outside} $d",
+    )
 
-    inside(scenario, tmp_path)
+    async def scenario(env: Environment) -> None:
+        for way in ways:
+            await env.write_file("mine", b"x")
+            await env.exec(way)
+            if "chmod" not in way:
+                there = await env.exec(["test", "-d", env.workdir], cwd="/")
+                assert there.exit_code == 1, way
+                assert (await env.exec("true")).exit_code in (126, 127)
+                with pytest.raises(FileNotFoundError):
+                    await env.capture(".")
+            with pytest.raises(FileNotFoundError):
+                await env.read_file("secret")
+            await env.write_file("answer", b"42")
+            assert (await env.exec("cat answer; rm answer")).stdout == "42"
+
+    inside(scenario, workspaces)
+    assert sorted(path.name for path in outside.iterdir()) == ["secret"]
+    assert "destroyed its own workspace" in caplog.text
+    assert [p.name for p in workspaces.iterdir() if not p.name.endswith("-moved")] == []
+
+
+SHORT_OF_HANDLES = """
+import asyncio, os, resource, sys
+from pathlib import Path
+from agentcompass.components.contracts.errors import AgentCompassError, Code
+from tests.components.environments.test_host_process import inside
+
+async def scenario(env):
+    await env.write_file("f", b"x")
+    await env.exec("true", stdin=b"x")
+    for spare in range(9):
+        taken = []
+        used = len(os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, 4096))
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            for descriptor in taken[:spare]:
+                os.close(descriptor)
+        for use in (lambda: env.exec("echo ok", stdin=b"x"), lambda: env.read_file("f"),
+                    lambda: env.write_file("f", b"x"), lambda: env.capture(".")):
+            try:
+                done = await use()
+                assert getattr(done, "exit_code", 0) == 0, done
+                assert not getattr(done, "left_out", ()), done
+            except AgentCompassError as error:
+                assert error.code is Code.ENVIRONMENT_LOST, error
+                assert "ulimit" in str(error), error
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+        for descriptor in taken[spare:]:
+            os.close(descriptor)
+    assert (await env.exec("echo ok")).ok
+
+inside(scenario, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_shortage_of_handles_is_the_environments_failure_and_no_commands(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_OF_HANDLES, str(tmp_path)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_user_that_runs_us_may_be_named(tmp_path: Path) -> None:
@@ -280,5 +364,13 @@ def test_a_sandbox_is_kept_on_request_and_its_processes_end(
     (kept,) = tmp_path.iterdir()
     assert (kept / "work/behind").read_text() == "left\n"
     assert f"cd {kept}/work" in caplog.text
+    provider = HostProcess(HostProcessParameters(temp_dir=str(tmp_path)))
+    (leftover,) = asyncio.run(provider.leftovers())
+    assert (leftover.id, leftover.kept, leftover.purpose) == (str(kept), True, "run")
+    assert f"process {os.getpid()} on " in leftover.owner
+    assert leftover.created_at is not None
+    assert abs(leftover.created_at.timestamp() - time.time()) < 600
+    assert asyncio.run(provider.remove_leftover(leftover))
+    assert list(tmp_path.iterdir()) == []
     running = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
     assert ["sleep", "313"] not in running

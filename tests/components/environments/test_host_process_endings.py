@@ -15,8 +15,8 @@ import pytest
 
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
 from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
 from tests.components.environments.processes import ESCAPED, ESCAPES, Sleeps
 

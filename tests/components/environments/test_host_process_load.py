@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from agentcompass.components.contracts.attempt import AttemptKey
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import CaptureLimits, SandboxLabel
-from agentcompass.components.contracts.task import Requirements
 from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
 
 
@@ -120,7 +120,7 @@ def test_few_handles_are_enough_for_32_sandboxes(tmp_path: Path) -> None:
 
 FLOOD = """
 import asyncio, json, resource, sys
-from agentcompass.components.contracts.task import Requirements
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.environments.host_process import HostProcess, HostProcessParameters
 from tests.components.environments.test_host_process_load import label
 

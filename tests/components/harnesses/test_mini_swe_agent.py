@@ -10,7 +10,7 @@ import pytest
 from agentcompass.components.contracts.attempt import Submission
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.model import ModelReply
-from agentcompass.components.contracts.task import Requirements
+from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.execution.log import TrajectoryLog
 from agentcompass.components.harnesses.mini_swe_agent import (
     COMPONENT,

@@ -1,0 +1,101 @@
+"""What an agent writes, whichever way: file tools, redirections, here-documents, `sed -i`, …"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agentcompass.components.analyzers._actions import Action
+from agentcompass.components.analyzers._shell import Command
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that an action creates, changes or removes."""
+
+    path: str
+    text: str = ""
+    """New content, as far as it is known."""
+    old: str = ""
+    removed: bool = False
+    source: str = ""
+    """The file it is a copy of."""
+
+
+def changes(action: Action) -> Iterator[Change]:
+    for written in action.written:
+        yield Change(written.path, written.text, written.old)
+    for command in action.commands:
+        yield from _by(command)
+
+
+_LAST_WORD = frozenset(["cp", "mv", "install", "ln", "rsync"])
+_EVERY_WORD = frozenset(["touch", "tee", "truncate", "shred"])
+_REMOVERS = frozenset(["rm", "unlink", "rmdir"])
+_INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|pypy3?|ipython)$")
+_OPENED = re.compile(
+    r"""open\(\s*[rbf]?["']([^"'\n]{1,300})["']\s*,\s*(?:mode\s*=\s*)?["'][wax]"""
+    r"""|Path\(\s*[rf]?["']([^"'\n]{1,300})["']\s*\)\s*\.write_(?:text|bytes)\("""
+)
+
+
+def _by(command: Command) -> Iterator[Change]:
+    text = command.stdin or _printed(command)
+    for path in command.outputs:
+        if path not in ("/dev/null", "/dev/stderr", "/dev/stdout"):
+            yield Change(path, text)
+    program = command.program
+    paths = [word for word in command.words if not word.startswith("-")]
+    if program in _LAST_WORD and len(paths) > 1:
+        for source in paths[:-1]:
+            yield Change(paths[-1], source=source)
+            if program == "mv":
+                yield Change(source, removed=True)
+    elif program in _EVERY_WORD:
+        for path in paths:
+            yield Change(path, text)
+    elif program in _REMOVERS:
+        for path in paths:
+            yield Change(path, removed=True)
+    elif program == "git" and paths[:1] == ["rm"]:
+        for path in paths[1:]:
+            yield Change(path, removed=True)
+    elif program == "sed" and any(re.match(r"-\w*i|--in-place", w) for w in command.words):
+        for path in paths[1:]:
+            yield Change(path, paths[0])
+    elif program in ("curl", "wget"):
+        yield from (Change(path) for path in downloaded_to(command))
+    elif code := code_of(command):
+        for found in _OPENED.finditer(code):
+            yield Change(found[1] or found[2], code)
+    elif program == "git" and paths[:1] == ["apply"] or program == "patch":
+        for path in re.findall(r"^\+\+\+ (?:b/)?(\S+)", command.stdin, re.MULTILINE):
+            yield Change(path, command.stdin)
+
+
+def code_of(command: Command) -> str:
+    """The program text an interpreter is given on its command line or its input."""
+    if not _INTERPRETERS.match(command.program):
+        return ""
+    for number, word in enumerate(command.words):
+        if word in ("-c", "-e", "-ne", "-pe") and number + 1 < len(command.words):
+            return command.words[number + 1]
+    return command.stdin
+
+
+def downloaded_to(command: Command) -> Iterator[str]:
+    """The file `curl -o` or `wget -O` writes; the URL's own last part for `curl -O`, `wget`."""
+    words = command.words
+    flags = ("-o", "--output") if command.program == "curl" else ("-O", "--output-document")
+    named = [words[i + 1] for i, word in enumerate(words[:-1]) if word in flags]
+    yield from named
+    own = command.program == "wget" or "-O" in words or "--remote-name" in words
+    if own and not named:
+        for word in words:
+            if word.startswith(("http://", "https://")):
+                yield word.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
+
+
+def _printed(command: Command) -> str:
+    if command.program in ("echo", "printf"):
+        return " ".join(w for w in command.words if not re.fullmatch(r"-[neE]+", w))
+    return ""

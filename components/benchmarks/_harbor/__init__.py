@@ -1,0 +1,10 @@
+"""Tasks in the Harbor format (https://www.harborframework.com/docs/tasks), schema 1.0 to 1.4.
+
+task_config, task_folder   one task as it stands on disk
+git_source, sources        where tasks come from
+samples                    a task folder as a Sample
+preparation, outputs       before and after the agent
+box, tampering, processes  what an agent left in the sandbox it is graded in
+verifier, rewards, judging from test.sh to a verdict
+benchmark                  all of it, in the order of the stages
+"""

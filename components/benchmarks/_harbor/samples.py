@@ -1,0 +1,150 @@
+"""A task folder as a Sample: what its task.toml asks for, in our own words."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentcompass.components.benchmarks._harbor.task_config import (
+    EnvironmentSection,
+    NetworkRule,
+)
+from agentcompass.components.benchmarks._harbor.task_folder import TaskFolder, tree_hash
+from agentcompass.components.contracts.errors import PreflightRefused
+from agentcompass.components.contracts.requirements import (
+    AllowedHosts,
+    Build,
+    Network,
+    NetworkPolicy,
+    Requirements,
+    Resources,
+)
+from agentcompass.components.contracts.task import AnswerKey, Sample, Task
+
+_TEMPLATE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-(.*)\}", re.DOTALL)
+_FROM = re.compile(r"(?im)^([ \t]*FROM[ \t]+(?:--platform=\S+[ \t]+)?)(\S+)")
+
+
+def sample(
+    folder: TaskFolder, *, build: bool, from_images: Mapping[str, str], data_dir: Path
+) -> Sample:
+    """`build`: from the task's Dockerfile even where task.toml names a published image."""
+    config = folder.config
+    category = config.metadata.get("category")
+    metadata = {
+        "difficulty": config.metadata.get("difficulty"),
+        "storage_mb": config.environment.storage_mb,
+        "unknown_keys": list(folder.unknown_keys),
+    }
+    return Sample(
+        task=Task(
+            id=folder.id,
+            instruction=folder.instruction,
+            category=category if isinstance(category, str) and category else None,
+            requirements=_requirements(folder, build, from_images, data_dir),
+            run_timeout_seconds=config.agent.timeout_sec,
+            evaluation_timeout_seconds=config.verifier.timeout_sec,
+            metadata={key: value for key, value in metadata.items() if value},
+        ),
+        # Verification finds tests and solution by the task's id, in its folder.
+        answer_key=AnswerKey(value={"content_hash": folder.content_hash}),
+        content_hash=folder.content_hash,
+    )
+
+
+def _requirements(
+    folder: TaskFolder, build: bool, from_images: Mapping[str, str], data_dir: Path
+) -> Requirements:
+    config, environment = folder.config, folder.config.environment
+    dockerfile = folder.dockerfile
+    made_here = dockerfile is not None and (build or environment.docker_image is None)
+    return Requirements(
+        image=None if made_here else environment.docker_image,
+        build=_build(dockerfile, from_images, data_dir) if made_here and dockerfile else None,
+        build_timeout_seconds=environment.build_timeout_sec,
+        workdir=environment.workdir,
+        user=config.agent.user,
+        resources=_resources(environment),
+        network=Network(
+            baseline=_policy(environment) or "public",
+            run=_policy(config.agent),
+            evaluation=_policy(config.verifier),
+        ),
+        env=variables(environment.env),
+        evaluation_env=variables(config.verifier.env),
+    )
+
+
+def variables(templates: Mapping[str, str]) -> dict[str, str]:
+    """`${NAME:-default}` as a reference `${NAME}` if the user's shell has it, else the default.
+
+    References stay references: their values are secrets until the sandbox needs them.
+    """
+    return {name: _variable(value) for name, value in templates.items()}
+
+
+def _variable(value: str) -> str:
+    template = _TEMPLATE.fullmatch(value)
+    if template is None:
+        return value
+    return f"${{{template[1]}}}" if os.environ.get(template[1]) else template[2]
+
+
+def _resources(environment: EnvironmentSection) -> Resources:
+    """Without the disk: `storage_mb` is space a task needs, not a limit on it; see the recipe
+    `harbor_daytona`."""
+    return Resources(
+        cpus=environment.cpus,
+        memory_mb=environment.memory_mb,
+        gpus=environment.gpus or None,
+    )
+
+
+def _policy(rule: NetworkRule) -> NetworkPolicy | None:
+    match rule.network_mode:
+        case None:
+            return None
+        case "public":
+            return "public"
+        case "no-network":
+            return "none"
+        case "allowlist":
+            return AllowedHosts(allow=rule.allowed_hosts or ())
+
+
+def _build(dockerfile: Path, from_images: Mapping[str, str], data_dir: Path) -> Build:
+    """The task's own Dockerfile; with other images in its FROM lines, a copy of its folder."""
+    text = dockerfile.read_text(encoding="utf-8", errors="surrogateescape")
+    mapped = rebased(text, from_images)
+    if mapped == text:
+        return Build(context=str(dockerfile.parent))
+    parent = data_dir / "build-contexts"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=parent, prefix=".making-"))
+        copy = scratch / "context"
+        shutil.copytree(dockerfile.parent, copy, symlinks=True)
+        (copy / "Dockerfile").write_text(mapped, encoding="utf-8", errors="surrogateescape")
+        target = parent / f"{dockerfile.parent.parent.name}-{tree_hash(copy)[:16]}"
+        if not target.exists():
+            copy.rename(target)
+        shutil.rmtree(scratch, ignore_errors=True)
+    except OSError as error:
+        raise PreflightRefused(
+            (f"a build context cannot be kept under {parent}: {error.strerror or error}",)
+        ) from error
+    return Build(context=str(target))
+
+
+def rebased(dockerfile: str, from_images: Mapping[str, str]) -> str:
+    """The Dockerfile with the images of its FROM lines replaced where the mapping names them."""
+
+    def replaced(line: re.Match[str]) -> str:
+        name = line[2]
+        latest = name.removesuffix(":latest")
+        image = from_images.get(name, from_images.get(latest, name))
+        return line[1] + image
+
+    return _FROM.sub(replaced, dockerfile)

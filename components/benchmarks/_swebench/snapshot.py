@@ -1,0 +1,240 @@
+"""The working tree as it was prepared, kept on this machine, and the agent's work as a patch on it.
+
+The base is not a commit but what really stands in the directory once everything is set up: files
+that a checkout converted (line ends), that set-up steps changed or added. It is named by the hash
+of its git tree and kept under the data directory as a pack of objects, so nothing the agent does
+to the repository in the sandbox matters.
+
+    swebench/bases/<tree hash>.pack
+"""
+
+import asyncio
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from agentcompass.components.benchmarks._git_repository import (
+    DROPPINGS,
+    FILE_LIMIT_KB,
+    NEUTRAL,
+    PATCH_LIMIT_BYTES,
+    Patch,
+)
+from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.sandbox import Environment, ExecResult
+
+GIT_SECONDS = 900.0
+BASE_LIMIT_BYTES = 1024 * 1024 * 1024
+
+
+class Base(Frozen):
+    """What the agent starts from."""
+
+    tree: str
+    """Hash of the git tree."""
+    ignored: str
+    """Git ignore patterns for what set-up left that is no part of the work."""
+
+
+async def take_base(env: Environment, data_dir: Path) -> Base:
+    """Record the prepared working tree. Raises environment.setup."""
+    folder = f".agentcompass-{secrets.token_hex(8)}"
+    try:
+        done = await _script(env, _START + _BASE, folder)
+        if not done.ok:
+            raise _failure(Code.ENVIRONMENT_SETUP, "recording the prepared files", done)
+        base = Base(
+            tree=done.stdout.strip(),
+            ignored=(await env.read_file(f"{folder}/ignored")).decode("utf-8", "surrogateescape"),
+        )
+        path = _pack(data_dir, base)
+        if not path.is_file():
+            done = await _script(env, _AGAIN + _PACK, folder, base.tree)
+            if not done.ok:
+                raise _failure(Code.ENVIRONMENT_SETUP, "packing the prepared files", done)
+            content = await env.read_file(f"{folder}/pack", max_bytes=BASE_LIMIT_BYTES)
+            await asyncio.to_thread(_keep, path, content)
+    except (OSError, ValueError) as error:
+        raise AgentCompassError(
+            Code.ENVIRONMENT_SETUP, f"the prepared files cannot be recorded: {error}"
+        ) from None
+    finally:
+        await env.exec(["rm", "-rf", folder])
+    return base
+
+
+async def take_patch(env: Environment, base: Base, data_dir: Path) -> Patch:
+    """All that differs from the base: committed, staged, changed and new files, as bytes.
+
+    The patch has been applied to the base on the spot and gave the same tree. Raises
+    artifact.failed.
+    """
+    folder = f".agentcompass-{secrets.token_hex(8)}"
+    try:
+        pack = await asyncio.to_thread(_pack(data_dir, base).read_bytes)
+        await env.write_file(f"{folder}/pack", pack)
+        ignored = base.ignored.encode("utf-8", "surrogateescape")
+        await env.write_file(f"{folder}/ignored", ignored)
+        done = await _script(env, _START + _TAKE, folder, base.tree)
+        if not done.ok:
+            raise _failure(Code.ARTIFACT_FAILED, "reading the patch", done)
+        left_out = tuple(done.stdout.split("\n")[:-1])
+        content = await env.read_file(f"{folder}/patch", max_bytes=PATCH_LIMIT_BYTES)
+    except ValueError:
+        return Patch(content=b"", left_out=(f"the patch: over {PATCH_LIMIT_BYTES} bytes",))
+    except OSError as error:
+        raise AgentCompassError(Code.ARTIFACT_FAILED, f"the patch is gone: {error}") from None
+    finally:
+        await env.exec(["rm", "-rf", folder])
+    return Patch(content=content, left_out=left_out)
+
+
+async def apply_patch(
+    env: Environment,
+    patch: bytes,
+    *,
+    without: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
+    neutral: bool = True,
+) -> str:
+    """Apply to the working tree, all of it or nothing. Returns "" or why it does not apply.
+
+    `neutral`: byte for byte, as the patches taken here are; else by the repository's attributes.
+
+    `without`, `only`: paths in it that are left out, or alone considered; `*` stands for any text.
+    """
+    words = [f"--exclude={path}" for path in without] + [f"--include={path}" for path in only]
+    folder = f".agentcompass-{secrets.token_hex(8)}"
+    try:
+        await env.write_file(f"{folder}/patch", patch)
+        done = await _script(env, _APPLY, folder, "yes" if neutral else "", *words)
+    finally:
+        await env.exec(["rm", "-rf", folder])
+    if done.ok:
+        return ""
+    if done.exit_code == 127:
+        raise AgentCompassError(Code.GRADER_CRASHED, "git is missing in the grader's sandbox")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    return "; ".join(lines[:5])[:1000] or done.stderr.strip()[-300:] or f"exit {done.exit_code}"
+
+
+def literal(path: str) -> str:
+    """The path as a pattern that means only itself."""
+    return "".join(f"\\{letter}" if letter in "*?[]\\" else letter for letter in path)
+
+
+def _pack(data_dir: Path, base: Base) -> Path:
+    return data_dir / "swebench/bases" / f"{base.tree}.pack"
+
+
+def _keep(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    Path(temporary).replace(path)
+
+
+async def _script(env: Environment, body: str, *words: str) -> ExecResult:
+    script = NEUTRAL + body
+    return await env.exec(
+        ["sh", "-c", script, "sh", *words], timeout_seconds=GIT_SECONDS, output_limit_kb=1024
+    )
+
+
+def _failure(code: Code, what: str, result: ExecResult) -> AgentCompassError:
+    if result.exit_code == 127 and "git" in result.stderr:
+        return AgentCompassError(code, f"{what} needs git in the sandbox: use an image that has it")
+    ended = "no end" if result.timed_out else f"exit {result.exit_code}"
+    reason = result.stderr.strip().rpartition("\n")[2][:300]
+    if "No space left on device" in result.stderr:
+        code = Code.ENVIRONMENT_DISK_FULL
+    return AgentCompassError(code, f"{what} failed ({ended}): {reason}")
+
+
+_AGAIN = """\
+d="$PWD/$1"
+export GIT_DIR="$d/git" GIT_WORK_TREE="$PWD" HOME="$d" XDG_CONFIG_HOME="$d"
+if [ -d .git/objects ]; then export GIT_ALTERNATE_OBJECT_DIRECTORIES="$PWD/.git/objects"; fi
+"""
+
+_START = f"""\
+mkdir -p "$1"
+d="$PWD/$1"
+export GIT_DIR="$d/git" HOME="$d" XDG_CONFIG_HOME="$d" GIT_LITERAL_PATHSPECS=1
+git init -q --bare --template= "$GIT_DIR"
+mkdir -p "$GIT_DIR/info"
+for setting in core.autocrlf=false core.safecrlf=false core.fileMode=true core.symlinks=true \
+    core.bare=false core.quotePath=false core.fsmonitor=false gc.auto=0; do
+  git config "${{setting%%=*}}" "${{setting#*=}}"
+done
+echo "* $neutral" >"$GIT_DIR/info/attributes"
+printf '%s\\n' {" ".join(f"'{pattern}'" for pattern in DROPPINGS)} >"$GIT_DIR/info/exclude"
+"""
+
+_BASE = """\
+# Built by set-up and ignored by the repository: ignored from now on, whatever the agent does to
+# the ignore files.
+GIT_DIR=.git git -c safe.directory='*' -c core.quotePath=false \\
+    ls-files --others --ignored --exclude-standard --directory \\
+  | grep -vxF "$1/" | sed 's/[][\\\\*?]/\\\\&/g; s|^|/|' >"$d/ignored"
+cat "$d/ignored" >>"$GIT_DIR/info/exclude"
+head=$(GIT_DIR=.git git -c safe.directory='*' rev-parse HEAD)
+export GIT_WORK_TREE="$PWD" GIT_ALTERNATE_OBJECT_DIRECTORIES="$PWD/.git/objects"
+git read-tree "$head"  # so that tracked files count even where an ignore file names them
+git add -A .
+git write-tree
+"""
+
+_PACK = """\
+{ echo "$2"; git ls-tree -r -t "$2" \\
+  | sed -n -e 's/^[0-9]* blob \\([0-9a-f]*\\).*/\\1/p' -e 's/^[0-9]* tree \\([0-9a-f]*\\).*/\\1/p'
+} | sort -u | git pack-objects -q --stdout >"$d/pack"
+"""
+
+_TAKE = f"""\
+cat "$d/ignored" >>"$GIT_DIR/info/exclude"
+git index-pack --stdin <"$d/pack" >/dev/null
+git cat-file -e "$2^{{tree}}"
+export GIT_WORK_TREE="$PWD"
+git read-tree "$2"
+
+leave_out() {{
+  sed 's|^[.]/||' | while IFS= read -r path; do
+    printf '%s: %s\\n' "$path" "$1"
+    printf '%s\\n' "/$path" | sed 's/[][\\\\*?]/\\\\&/g' >>"$GIT_DIR/info/exclude"
+  done
+}}
+find . -mindepth 2 -name .git -not -path './.git/*' -not -path "./$1/*" 2>/dev/null \
+  | sed 's|/[.]git$||' | leave_out 'a git repository of its own'
+find . -name .git -prune -o -path "./$1" -prune -o -type f -size +{FILE_LIMIT_KB}k -print \
+  2>/dev/null \
+  | sed 's|^[.]/||' | while IFS= read -r path; do
+      git ls-files --others --exclude-standard -- "$path" | grep -q . && printf '%s\\n' "$path"
+      true
+    done | leave_out 'over {FILE_LIMIT_KB} KiB'
+
+git add -A --ignore-errors . 2>"$d/errors" || sed -n 's/^error: //p' "$d/errors"
+tree=$(git write-tree)
+git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames \
+  --src-prefix=a/ --dst-prefix=b/ "$2" >"$d/patch"
+
+export GIT_INDEX_FILE="$d/check"
+git read-tree "$2"
+if [ -s "$d/patch" ]; then git apply --cached --whitespace=nowarn "$d/patch"; fi
+if [ "$(git write-tree)" != "$tree" ]; then
+  echo "the patch does not give back the tree it was taken from" >&2
+  exit 3
+fi
+"""
+
+_APPLY = """\
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+mkdir -p .git/info
+if [ -n "$2" ]; then echo "* $neutral" >.git/info/attributes; else rm -f .git/info/attributes; fi
+patch="$PWD/$1/patch"
+shift 2
+git -c core.autocrlf=false -c core.quotePath=false apply --whitespace=nowarn "$@" "$patch"
+"""

@@ -1,0 +1,21 @@
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from agentcompass.components.benchmarks.swebench_verified import COMPONENT
+from agentcompass.components.contracts.sandbox import Environment
+from tests.components.benchmarks.sandboxes import sandbox
+from tests.components.benchmarks.swebench_repository import make_data
+from tests.conformance.benchmark import BenchmarkConformance
+
+
+class TestSWEBench(BenchmarkConformance):
+    component = COMPONENT
+
+    @pytest.fixture(autouse=True)
+    def _data(self, tmp_path: Path) -> None:
+        self.parameters = make_data(tmp_path / "data")
+
+    def sandbox(self) -> AbstractAsyncContextManager[Environment]:
+        return sandbox()
