@@ -28,7 +28,7 @@ from agentcompass.components.contracts.errors import RequestError
 PROJECT_FILE = "agentcompass.yaml"
 BY_ID = ("benchmarks", "harnesses", "environments", "analyzers")
 SECTIONS = (*BY_ID, "execution", "runtime")
-TRUSTED_ONLY = ("recipe_dirs",)
+TRUSTED_ONLY = ("recipe_dirs", "auto_install_dependencies")
 """Keys of `runtime` that load code: a cloned project's file must never say them."""
 
 Trust = Literal["user", "project", "given"]

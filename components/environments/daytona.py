@@ -16,6 +16,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
 from agentcompass.components.contracts.parameters import EnvironmentParameters
 from agentcompass.components.contracts.protocols import Component
@@ -26,16 +27,15 @@ from agentcompass.components.contracts.sandbox import (
     Leftover,
     SandboxLabel,
 )
-from agentcompass.components.environments import _daytona_calls as calls
-from agentcompass.components.environments import _daytona_opening as opening
-from agentcompass.components.environments._daytona_client import DaytonaClients
-from agentcompass.components.environments._daytona_image import wanted
-from agentcompass.components.environments._daytona_labels import OURS, labels, leftover, new_name
-from agentcompass.components.environments._daytona_network import DaytonaNetwork
-from agentcompass.components.environments._daytona_preflight import preflight
-from agentcompass.components.environments._daytona_sandbox import DaytonaSandbox
+from agentcompass.components.contracts.waiting import to_its_end
+from agentcompass.components.environments._daytona import calls, opening
+from agentcompass.components.environments._daytona.client import DaytonaClients
+from agentcompass.components.environments._daytona.image import wanted
+from agentcompass.components.environments._daytona.labels import OURS, labels, leftover, new_name
+from agentcompass.components.environments._daytona.network import DaytonaNetwork
+from agentcompass.components.environments._daytona.preflight import preflight
+from agentcompass.components.environments._daytona.sandbox import DaytonaSandbox
 from agentcompass.components.environments._quiet_commands import QUIET_COMMANDS
-from agentcompass.components.environments._variables import resolved
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class Daytona:
                         "within %d h",
                         *(label.purpose, label.attempt, sandbox.id, minutes // 60 + 1),
                     )
-                elif not await calls.to_its_end(opening.delete(client, sandbox.id)):
+                elif not await to_its_end(opening.delete(client, sandbox.id)):
                     _log.warning(
                         "the sandbox %s of %s could not be deleted; Daytona does within %d min, "
                         "or `agentcompass env clean` later",

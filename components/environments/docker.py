@@ -35,23 +35,24 @@ from agentcompass.components.contracts.sandbox import (
     Leftover,
     SandboxLabel,
 )
-from agentcompass.components.environments import _docker_owner
-from agentcompass.components.environments._docker_command import ROOT
-from agentcompass.components.environments._docker_container import (
+from agentcompass.components.contracts.waiting import to_its_end
+from agentcompass.components.environments._docker import owner as _owner
+from agentcompass.components.environments._docker.command import ROOT
+from agentcompass.components.environments._docker.container import (
     FirstWords,
     Plan,
     guarded,
     make,
     remove,
 )
-from agentcompass.components.environments._docker_engine import Engine, to_its_end
-from agentcompass.components.environments._docker_errors import explained
-from agentcompass.components.environments._docker_files import Place
-from agentcompass.components.environments._docker_images import Images, ObtainedImage
-from agentcompass.components.environments._docker_network import SandboxNetwork, network_problems
-from agentcompass.components.environments._docker_preflight import problems
-from agentcompass.components.environments._docker_sandbox import DockerSandbox
-from agentcompass.components.environments._docker_scripts import GUARD
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.errors import explained
+from agentcompass.components.environments._docker.files import Place
+from agentcompass.components.environments._docker.images import Images, ObtainedImage
+from agentcompass.components.environments._docker.network import SandboxNetwork, network_problems
+from agentcompass.components.environments._docker.preflight import problems
+from agentcompass.components.environments._docker.sandbox import DockerSandbox
+from agentcompass.components.environments._docker.scripts import GUARD
 from agentcompass.components.environments._quiet_commands import QUIET_COMMANDS
 
 _log = logging.getLogger(__name__)
@@ -186,14 +187,14 @@ class Docker:
                 )
 
     async def leftovers(self) -> tuple[Leftover, ...]:
-        filters = {"label": _docker_owner.OWNER}
+        filters = {"label": _owner.OWNER}
         try:
             listed = await self._engine.insist(
                 lambda client: client.api.containers(all=True, filters=filters)
             )
         except Exception as error:  # any of the SDK's and its transport's
             raise explained(error, "listing containers") from error
-        found = (_docker_owner.leftover(container) for container in listed)
+        found = (_owner.leftover(container) for container in listed)
         return tuple(leftover for leftover in found if leftover is not None)
 
     async def remove_leftover(self, leftover: Leftover) -> bool:
@@ -220,7 +221,7 @@ class Docker:
             "working_dir": "/",
             "stdin_open": True,
             "healthcheck": {"test": ["NONE"]},
-            "labels": _docker_owner.labels(label),
+            "labels": _owner.labels(label),
             "platform": requirements.platform,
         }
         host_settings = {
@@ -229,7 +230,7 @@ class Docker:
             **self._extras(),
             **SandboxNetwork.initial(requirements.network.baseline),
         }
-        return Plan(_docker_owner.new_name(label), image.id, settings, host_settings)
+        return Plan(_owner.new_name(label), image.id, settings, host_settings)
 
     def _limits(self, requirements: Requirements) -> dict[str, Any]:
         wanted = requirements.resources

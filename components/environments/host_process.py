@@ -49,23 +49,23 @@ from agentcompass.components.contracts.sandbox import (
     Leftover,
     SandboxLabel,
 )
-from agentcompass.components.environments._bubblewrap import (
+from agentcompass.components.contracts.waiting import to_its_end
+from agentcompass.components.environments._host.bubblewrap import (
     Walls,
     explained,
     network_state,
     walls_plan,
 )
-from agentcompass.components.environments._bubblewrap import variables as isolated_variables
-from agentcompass.components.environments._bubblewrap_view import USER, refused_workdir
-from agentcompass.components.environments._host_ending import MARKER
-from agentcompass.components.environments._host_leftovers import (
+from agentcompass.components.environments._host.bubblewrap import variables as isolated_variables
+from agentcompass.components.environments._host.bubblewrap_view import USER, refused_workdir
+from agentcompass.components.environments._host.ending import MARKER
+from agentcompass.components.environments._host.leftovers import (
     KEPT,
     find_leftovers,
     remove_leftover,
 )
-from agentcompass.components.environments._host_link import KeeperLink
-from agentcompass.components.environments._host_patience import to_its_end
-from agentcompass.components.environments._host_sandbox import HostSandbox
+from agentcompass.components.environments._host.link import KeeperLink
+from agentcompass.components.environments._host.sandbox import HostSandbox
 from agentcompass.components.environments._quiet_commands import QUIET_COMMANDS
 
 _log = logging.getLogger(__name__)

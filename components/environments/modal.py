@@ -31,27 +31,27 @@ from agentcompass.components.contracts.sandbox import (
     Leftover,
     SandboxLabel,
 )
-from agentcompass.components.environments import (
-    _modal_labels,
-    _modal_leftovers,
-    _modal_network,
-    _modal_preflight,
-)
-from agentcompass.components.environments._modal_client import SharedClient
-from agentcompass.components.environments._modal_errors import (
+from agentcompass.components.environments._modal import labels as _labels
+from agentcompass.components.environments._modal import leftovers as _leftovers
+from agentcompass.components.environments._modal import network as _network
+from agentcompass.components.environments._modal import preflight as _preflight
+from agentcompass.components.environments._modal.client import SharedClient
+from agentcompass.components.environments._modal.errors import (
     persistently,
     start_failure,
     trouble,
     within,
 )
-from agentcompass.components.environments._modal_images import Images
-from agentcompass.components.environments._modal_opening import (
+from agentcompass.components.environments._modal.images import Images
+from agentcompass.components.environments._modal.opening import (
     Creation,
     create,
+    guard,
+    release,
     to_its_end,
     unmake,
 )
-from agentcompass.components.environments._modal_sandbox import ModalSandbox
+from agentcompass.components.environments._modal.sandbox import ModalSandbox
 from agentcompass.components.environments._quiet_commands import QUIET_COMMANDS
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ class Modal:
 
     async def preflight(self, requirements: Iterable[Requirements]) -> list[str]:
         parameters = self._parameters
-        problems = _modal_preflight.problems(list(requirements), parameters.image)
-        if (missing := _modal_preflight.not_installed()) is not None:
+        problems = _preflight.problems(list(requirements), parameters.image)
+        if (missing := _preflight.not_installed()) is not None:
             return [*problems, missing]
-        problems += _modal_preflight.unknown_extras(parameters.extras)
-        if (unreachable := await _modal_preflight.unreachable(self._client)) is not None:
+        problems += _preflight.unknown_extras(parameters.extras)
+        if (unreachable := await _preflight.unreachable(self._client)) is not None:
             problems.append(unreachable)
         return problems
 
@@ -121,7 +121,7 @@ class Modal:
         self, requirements: Requirements, label: SandboxLabel
     ) -> AsyncIterator[Environment]:
         """Raises environment.start, environment.setup or environment.disk_full."""
-        if problems := _modal_preflight.problems([requirements], self._parameters.image):
+        if problems := _preflight.problems([requirements], self._parameters.image):
             raise AgentCompassError(Code.ENVIRONMENT_START, "; ".join(problems))
         variables = {
             **QUIET_COMMANDS,
@@ -134,12 +134,14 @@ class Modal:
                 Creation(
                     client,
                     app,
-                    _modal_labels.new_name(label),
+                    _labels.new_name(label),
                     self._arguments(requirements, label, image),
                 ),
                 self._parameters.quota_wait_seconds,
             )
             environment = None
+            if not label.keep:
+                guard(sandbox)
             try:
                 environment = ModalSandbox(
                     sandbox, image.object_id, variables, requirements.network
@@ -154,11 +156,11 @@ class Modal:
     async def leftovers(self) -> tuple[Leftover, ...]:
         """Of this machine and user, in our app."""
         async with self._connected() as client:
-            return await _modal_leftovers.find(client, self._parameters.app_name)
+            return await _leftovers.find(client, self._parameters.app_name)
 
     async def remove_leftover(self, leftover: Leftover) -> bool:
         async with self._connected() as client:
-            return await _modal_leftovers.remove(client, leftover)
+            return await _leftovers.remove(client, leftover)
 
     @asynccontextmanager
     async def _connected(self) -> "AsyncIterator[modal.Client]":
@@ -191,7 +193,7 @@ class Modal:
         region = parameters.region
         return {
             "image": image,
-            "tags": _modal_labels.tags(label, lifetime),
+            "tags": _labels.tags(label, lifetime),
             "timeout": lifetime,
             "idle_timeout": None,  # a quiet command is no idle sandbox
             "cpu": (limits.cpus, limits.cpus) if limits.cpus else None,
@@ -199,7 +201,7 @@ class Modal:
             "gpu": f"{parameters.gpu}:{limits.gpus}" if limits.gpus else None,
             "region": list(region) if isinstance(region, tuple) else region,
             "cloud": parameters.cloud,
-            **_modal_network.for_create(requirements.network),
+            **_network.for_create(requirements.network),
             **parameters.extras,
         }
 
@@ -226,6 +228,7 @@ async def _close(sandbox: "modal.Sandbox", label: SandboxLabel) -> None:
         )
     else:
         await unmake(sandbox)
+        release(sandbox)
     try:
         detached = sandbox.detach.aio()  # type: ignore[no-untyped-call]
         await within(5.0, detached)  # its connection to the worker

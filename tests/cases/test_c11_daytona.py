@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.contracts.requirements import Requirements
-from agentcompass.components.environments import _daytona_calls as calls
-from agentcompass.components.environments import _daytona_opening as opening
+from agentcompass.components.environments._daytona import calls as calls
+from agentcompass.components.environments._daytona import opening as opening
 from tests.components.environments.daytona_places import daytona, label, standing_in
 from tests.standins.daytona_box import needs_sandboxes
 from tests.standins.daytona_server import DaytonaServer

@@ -9,7 +9,7 @@ import pytest
 
 from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment
-from agentcompass.components.environments import _daytona_commands as commands
+from agentcompass.components.environments._daytona import commands as commands
 from tests.components.environments.daytona_places import EXECUTE, daytona, label, standing_in
 from tests.standins.daytona_box import needs_sandboxes
 from tests.standins.daytona_server import DaytonaServer

@@ -7,7 +7,7 @@ import pytest
 
 from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment
-from agentcompass.components.environments import _docker_engine
+from agentcompass.components.environments._docker import engine as _docker_engine
 from agentcompass.components.environments.docker import Docker, DockerParameters
 from tests.components.environments.docker_engine import IMAGE, needs_engine
 from tests.conformance.sandbox import Scenario, label

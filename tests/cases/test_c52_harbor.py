@@ -14,6 +14,7 @@ from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 from tests.components.benchmarks.harbor_folder import (
     TASK,
+    Act,
     benchmark,
     terminal_bench,
     try_in_turn,
@@ -91,7 +92,7 @@ import socket, time
 s = socket.create_server(("127.0.0.1", 8999))
 while True:
     try:
-        open("/logs/verifier/reward.json", "w").write('{"reward": 1}')
+        open("/logs/verifier/reward.txt", "w").write("1")
     except OSError:
         pass
     time.sleep(0.02)
@@ -198,16 +199,27 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert "0 /app/fake/reward.txt" in graded.evidence
 
 
-def test_a_program_that_outlives_its_test_cannot_write_after(tmp_path: Path) -> None:
-    """The test runs the agent's program, which leaves a writer behind."""
+def test_a_program_that_the_tests_start_cannot_reward_itself(tmp_path: Path) -> None:
+    """It leaves a writer behind, writes the other file, or puts a link in the way."""
     tests = "#!/bin/bash\n/app/program; echo not ok 1\necho 0 > /logs/verifier/reward.txt\n"
-    late = b"#!/bin/sh\n(setsid sh -c 'sleep 0.3; echo 1 > /logs/verifier/reward.txt' &)\n"
+    programs = {
+        "late": "(setsid sh -c 'sleep 0.3; echo 1 > /logs/verifier/reward.txt' &)",
+        "other": "echo 1 > /logs/verifier/reward.json; touch /logs/verifier/$(seq -s x 1 9)",
+        "link": "cd /logs/verifier; echo 1 > /app/a; chmod 444 /app/a; ln -s /app/a reward.txt",
+        "folder": "mkdir /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.json",
+    }
 
-    async def plant(env: Environment) -> None:
-        await env.write_file("/app/program", late, mode=0o755)
+    def plant(text: str) -> Act:
+        async def act(env: Environment) -> None:
+            await env.write_file("/app/program", f"#!/bin/sh\n{text}\n".encode(), mode=0o755)
 
-    graded = try_task(benchmark(write_task(tmp_path, tests=tests)), plant)
-    assert graded.value == 0.0, graded.evidence
+        return act
+
+    made = benchmark(write_task(tmp_path, tests=tests))
+    tried = try_in_turn(made, [plant(text) for text in programs.values()])
+    for name, graded in zip(programs, tried, strict=True):
+        assert graded.value == 0.0, (name, graded.evidence)
+        assert ("grader.tampered" in graded.notes) is (name != "late"), name
 
 
 def test_a_reward_of_one_without_a_passed_test_is_no_success(tmp_path: Path) -> None:

@@ -194,3 +194,31 @@ def test_pytest_is_watched_not_read(tmp_path: Path, expected: list[str], resolve
     tried = shapes.worked(FIX, open_pytest)
     assert tried.verdict.correct is resolved, shown(tried)
     assert tried.verdict.metrics["fail_to_pass"] == 1.0
+
+
+CHECK = """\
+python3 - <<'END'
+import sys
+from shapes import area, label
+print("PASSED shapes::label of a" if label("a") == "<a>" else "FAILED shapes::label of a")
+good = area(3, 4) == 12
+print("PASSED shapes::area" if good else "FAILED shapes::area - not a product")
+sys.exit(not good)
+END
+"""
+
+
+def test_the_output_of_an_unknown_runner_is_read(tmp_path: Path) -> None:
+    shapes = Shapes(
+        tmp_path,
+        files={"check.sh": CHECK},
+        columns={"FAIL_TO_PASS": ["shapes::area"], "PASS_TO_PASS": ["shapes::label of a"]},
+        test_command="sh check.sh",
+    )
+    right = shapes.worked(FIX)
+    assert right.verdict.correct is True, shown(right)
+    wrong = shapes.worked("echo >>README.md")
+    assert wrong.verdict.correct is False
+    assert wrong.verdict.metrics == {"fail_to_pass": 0.0, "pass_to_pass": 1.0}
+    broken = shapes.worked("echo '(' >>shapes/__init__.py")
+    assert broken.verdict.metrics == {"fail_to_pass": 0.0, "pass_to_pass": 0.0}

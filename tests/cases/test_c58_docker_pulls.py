@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.contracts.errors import Code
-from agentcompass.components.environments import _docker_images
+from agentcompass.components.environments._docker import images as _docker_images
 from agentcompass.components.environments.docker import Docker, DockerParameters
 from tests.cases.rig import Ran, ask, measure
 from tests.cases.toy import Toy

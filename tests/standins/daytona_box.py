@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.standins.modal_memory import MemoryLimit
+from tests.standins.memory_limit import MemoryLimit
 
 _VARIABLES = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",

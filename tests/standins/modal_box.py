@@ -15,8 +15,8 @@ from pathlib import Path
 
 from modal_proto import api_pb2 as api
 
+from tests.standins.memory_limit import MemoryLimit
 from tests.standins.modal_command import RunningCommand
-from tests.standins.modal_memory import MemoryLimit
 from tests.standins.modal_network import SandboxNetwork
 
 _VARIABLES = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root"}
@@ -54,7 +54,10 @@ class NamespaceBox:
         finally:
             os.close(writer)
         with os.fdopen(reader) as information:  # written in pieces, then closed
-            self._pid = json.loads(await asyncio.to_thread(information.read))["child-pid"]
+            told = await asyncio.to_thread(information.read)
+        if not told:
+            raise OSError("the sandbox was ended while it started")
+        self._pid = json.loads(told)["child-pid"]
         await self._until_inside()
         self.network = SandboxNetwork(self._pid, names)
         await self.network.apply(access)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from agentcompass.components.contracts.requirements import AllowedHosts, Network
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_network import SandboxNetwork
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.network import SandboxNetwork
 from tests.components.environments.docker_engine import IMAGE
 
 TEST_LABEL = "agentcompass.test.network"

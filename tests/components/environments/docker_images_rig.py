@@ -11,8 +11,8 @@ import pytest
 
 from agentcompass.components.contracts.errors import AgentCompassError
 from agentcompass.components.contracts.requirements import Build, Requirements
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_images import Images, ObtainedImage
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.images import Images, ObtainedImage
 from tests.components.environments.docker_engine import needs_engine
 
 LABEL = "agentcompass.test"

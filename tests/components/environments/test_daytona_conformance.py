@@ -10,7 +10,7 @@ from agentcompass.components.contracts.protocols import EnvironmentProvider
 from agentcompass.components.contracts.requirements import Requirements
 from tests.components.environments.daytona_places import daytona, standing_in
 from tests.conformance.environment import EnvironmentConformance
-from tests.standins import modal_memory
+from tests.standins import memory_limit
 from tests.standins.daytona_box import needs_sandboxes
 from tests.standins.daytona_server import DaytonaServer
 
@@ -43,6 +43,6 @@ class TestDaytona(EnvironmentConformance):
         return sum(sandbox.labels["agentcompass.run"] == run_id for sandbox in alive)
 
     def test_memory_over_the_limit_is_told_from_a_kill(self) -> None:
-        if "CI" not in os.environ and not modal_memory.works():
+        if "CI" not in os.environ and not memory_limit.works():
             pytest.skip("no control groups for the stand-in's memory limit")
         super().test_memory_over_the_limit_is_told_from_a_kill()

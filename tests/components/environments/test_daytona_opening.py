@@ -9,7 +9,7 @@ import pytest
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.requirements import Build, Network, Requirements, Resources
-from agentcompass.components.environments import _daytona_opening as opening
+from agentcompass.components.environments._daytona import opening as opening
 from tests.components.environments.daytona_places import (
     CREATE,
     daytona,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.contracts.requirements import Build, Requirements, Resources
-from agentcompass.components.environments import _daytona_preflight
+from agentcompass.components.environments._daytona import preflight as _daytona_preflight
 from tests.components.environments.daytona_places import daytona, standing_in
 from tests.standins.daytona_server import DaytonaServer
 

@@ -19,7 +19,7 @@ from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.requirements import Requirements, Resources
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.environments import _docker_owner
+from agentcompass.components.environments._docker import owner as _docker_owner
 from agentcompass.components.environments.docker import Docker, DockerParameters
 from tests.components.environments.docker_engine import (
     IMAGE,

@@ -9,14 +9,14 @@ import pytest
 
 from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.requirements import Build, Requirements
-from agentcompass.components.environments import _docker_images
-from agentcompass.components.environments._docker_build_context import (
+from agentcompass.components.environments._docker import images as _docker_images
+from agentcompass.components.environments._docker.build_context import (
     buildkit_problem,
     images_named,
 )
-from agentcompass.components.environments._docker_build_output import BuildOutput
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_images import Images, ObtainedImage
+from agentcompass.components.environments._docker.build_output import BuildOutput
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.images import Images, ObtainedImage
 from tests.components.environments.docker_engine import IMAGE
 from tests.components.environments.docker_images_rig import LABEL, Lab, lab, within
 from tests.standins.engine_proxy import EngineProxy, engine_proxy

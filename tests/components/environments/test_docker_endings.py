@@ -17,7 +17,8 @@ from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment, SandboxLabel
-from agentcompass.components.environments import _docker_container, _docker_sandbox
+from agentcompass.components.environments._docker import container as _docker_container
+from agentcompass.components.environments._docker import sandbox as _docker_sandbox
 from agentcompass.components.environments.docker import Docker, DockerParameters
 from tests.components.environments.docker_engine import (
     IMAGE,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_errors import (
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.errors import (
     explained,
     retry_after_seconds,
     transient,

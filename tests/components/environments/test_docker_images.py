@@ -15,16 +15,17 @@ import pytest
 
 from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.requirements import Requirements
-from agentcompass.components.environments import _docker_images, _docker_images_space
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_images import Images, ObtainedImage
-from agentcompass.components.environments._docker_images_machine import Machine
-from agentcompass.components.environments._docker_images_names import (
+from agentcompass.components.environments._docker import images as _docker_images
+from agentcompass.components.environments._docker import images_space as _docker_images_space
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.images import Images, ObtainedImage
+from agentcompass.components.environments._docker.images_machine import Machine
+from agentcompass.components.environments._docker.images_names import (
     digest_of,
     pull_name,
     registry_of,
 )
-from agentcompass.components.environments._docker_images_progress import PullProgress
+from agentcompass.components.environments._docker.images_progress import PullProgress
 from tests.components.environments.docker_images_rig import LABEL, Lab, lab, within
 from tests.standins.engine_proxy import engine_proxy
 from tests.standins.registry import Registry, serving
@@ -115,8 +116,8 @@ def test_two_programs_pull_once(lab: Lab, registry: Registry) -> None:
     program = (
         "import asyncio, sys\n"
         "from agentcompass.components.contracts.requirements import Requirements\n"
-        "from agentcompass.components.environments._docker_engine import Engine\n"
-        "from agentcompass.components.environments._docker_images import Images\n"
+        "from agentcompass.components.environments._docker.engine import Engine\n"
+        "from agentcompass.components.environments._docker.images import Images\n"
         "ask = Images(Engine()).obtain(Requirements(image=sys.argv[1]), print)\n"
         "print(asyncio.run(ask).digest)\n"
     )

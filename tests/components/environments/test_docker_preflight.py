@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.contracts.requirements import Build, Requirements, Resources
-from agentcompass.components.environments import _docker_preflight
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_images import Images
-from agentcompass.components.environments._docker_images_machine import Machine, _options_of
-from agentcompass.components.environments._docker_preflight import problems
+from agentcompass.components.environments._docker import preflight as _docker_preflight
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.images import Images
+from agentcompass.components.environments._docker.images_machine import Machine, _options_of
+from agentcompass.components.environments._docker.preflight import problems
 from tests.components.environments.docker_engine import IMAGE
 from tests.components.environments.docker_images_rig import Lab, lab, within
 from tests.standins.engine_proxy import EngineProxy, engine_proxy

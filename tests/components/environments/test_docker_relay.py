@@ -19,10 +19,10 @@ from agentcompass.components.contracts.requirements import (
     Network,
     Requirements,
 )
-from agentcompass.components.environments import _relay_image
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_network import network_problems
-from agentcompass.components.environments._relay_ports import (
+from agentcompass.components.environments._docker import relay_image as _relay_image
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.network import network_problems
+from agentcompass.components.environments._docker.relay_ports import (
     open_ports,
     remove_stale_socket_dirs,
     stale_socket_dirs,
@@ -109,9 +109,9 @@ def _sockets() -> int:
 KILLED = """
 import asyncio, sys
 from agentcompass.components.contracts.requirements import AllowedHosts, Network
-from agentcompass.components.environments._docker_engine import Engine
-from agentcompass.components.environments._docker_network import SandboxNetwork
-from agentcompass.components.environments import _relay_ports
+from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.network import SandboxNetwork
+from agentcompass.components.environments._docker import relay_ports as _relay_ports
 if sys.argv[2] == "opening":
     def wait(*_):
         print("now", flush=True)
@@ -203,7 +203,7 @@ def test_preflight_names_an_engine_that_does_not_see_our_files(tmp_path: Path) -
     ask = (
         "import asyncio\n"
         "from tests.components.environments.test_docker_relay import LISTS, Engine\n"
-        "from agentcompass.components.environments._docker_network import network_problems\n"
+        "from agentcompass.components.environments._docker.network import network_problems\n"
         "print(asyncio.run(network_problems(Engine(), LISTS)))"
     )
     hidden = f'mount -t tmpfs none {tmp_path} && TMPDIR={tmp_path} exec "$@"'

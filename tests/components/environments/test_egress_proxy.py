@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from agentcompass.components.contracts.requirements import AllowedHosts, DeniedHosts
-from agentcompass.components.environments import _egress_proxy
-from agentcompass.components.environments._egress_proxy import CONNECTIONS, EgressProxy
-from agentcompass.components.environments._egress_rules import Refused, Rules
+from agentcompass.components.environments._docker import egress_proxy as _egress_proxy
+from agentcompass.components.environments._docker.egress_proxy import CONNECTIONS, EgressProxy
+from agentcompass.components.environments._docker.egress_rules import Refused, Rules
 
 NAMES = {
     "pypi.org": ["151.101.0.223"],

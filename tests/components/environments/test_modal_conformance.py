@@ -8,7 +8,7 @@ from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.environments.modal import Modal, ModalParameters
 from tests.components.environments.modal_sandboxes import needs_sandboxes
 from tests.conformance.environment import EnvironmentConformance
-from tests.standins import modal_memory
+from tests.standins import memory_limit
 from tests.standins.modal_server import ModalStandin, modal_standin
 
 
@@ -34,6 +34,6 @@ class TestModal(EnvironmentConformance):
         return sum(sandbox.tags["run"] == run_id for sandbox in self.standin.living())
 
     def test_memory_over_the_limit_is_told_from_a_kill(self) -> None:
-        if not modal_memory.works():
+        if not memory_limit.works():
             pytest.skip("no control groups for the stand-in's memory limit")
         super().test_memory_over_the_limit_is_told_from_a_kill()

@@ -61,7 +61,7 @@ def test_a_sandbox_that_cannot_be_ended_is_named_and_the_result_stands(
 def test_closing_is_bounded_when_nothing_answers_any_more(
     standin: ModalStandin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentcompass.components.environments import _modal_opening
+    from agentcompass.components.environments._modal import opening as _modal_opening
 
     monkeypatch.setattr(_modal_opening, "_UNMAKE_SECONDS", 0.5)
 

@@ -8,7 +8,8 @@ from grpclib import Status
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
-from agentcompass.components.environments import _modal_opening, _modal_preflight
+from agentcompass.components.environments._modal import opening as _modal_opening
+from agentcompass.components.environments._modal import preflight as _modal_preflight
 from tests.components.environments.modal_sandboxes import (
     IMAGE,
     LABEL,

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from agentcompass.components.environments._model_relay import ModelRelay
+from agentcompass.components.environments._docker.model_relay import ModelRelay
 from tests.components.environments.own_authority import own_certificate
 
 
