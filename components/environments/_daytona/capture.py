@@ -40,7 +40,7 @@ async def capture(
 ) -> tuple[Outcome, Capture]:
     """The listing's outcome tells whether there is anything; see Environment.capture."""
     listing = await commands.run(
-        ["sh", "-c", _LIST, "sh", path],
+        ["/bin/sh", "-c", _LIST, "sh", path],
         cwd="/",
         variables={"LC_ALL": "C"},
         user=user,
@@ -106,7 +106,7 @@ async def _fetch(
     overhead = sum(4096 + 2 * len(name.encode("utf-8", "surrogateescape")) for name in names)
     expected = sum(entry.size for entry in wanted)
     packed = await commands.run(
-        ["sh", "-c", _PACK, "sh", path, *names],
+        ["/bin/sh", "-c", _PACK, "sh", path, *names],
         cwd="/",
         variables={"LC_ALL": "C"},
         user=user,

@@ -75,7 +75,7 @@ class DaytonaCommands:
     async def set_up(self, workdir: str | None, user: str | None) -> None:
         """Lay down the command runner, and make the workdir."""
         arguments = [secrets.token_hex(6), RUN, workdir or "", user or ""]
-        answer = await self._execute(["sh", "-c", SETUP, "sh", *arguments], 60)
+        answer = await self._execute(["/bin/sh", "-c", SETUP, "sh", *arguments], 60)
         found = re.search(r"agentcompass:setup:(.*):(\d+):(.*):(bash|sh):(.*):end", answer)
         if not found:
             raise AgentCompassError(
@@ -200,7 +200,7 @@ class DaytonaCommands:
         limit_bytes: int,
     ) -> Outcome:
         started = time.monotonic()
-        runner = ["sh", f"{self.place.here}/run"]
+        runner = ["/bin/sh", f"{self.place.here}/run"]
         gone, self._read = self._read[:100], self._read[100:]
         start = [*runner, "start", command_id, str(WAIT_SECONDS), " ".join(gone)]
         line = [*start, *settings, *inline]
@@ -245,7 +245,7 @@ class DaytonaCommands:
 
     async def _end(self, command_id: str) -> None:
         """Kill a command and all it started, though we are being cancelled."""
-        line = ["sh", f"{self.place.here}/run", "end", command_id]
+        line = ["/bin/sh", f"{self.place.here}/run", "end", command_id]
         ending = asyncio.ensure_future(self._execute(line, _END_SECONDS))
         done, _ = await asyncio.wait([ending], timeout=_END_SECONDS)
         if not done:

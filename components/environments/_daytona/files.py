@@ -130,7 +130,7 @@ class DaytonaFiles:
         limit: int = 16_384,
     ) -> Outcome:
         outcome = await self._commands.run(
-            ["sh", "-c", script, "sh", *arguments],
+            ["/bin/sh", "-c", script, "sh", *arguments],
             cwd="/",
             variables={"LC_ALL": "C"},
             user=self._user,

@@ -81,7 +81,7 @@ async def run(
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     mark, followed = secrets.token_hex(8), _Followed(outputs)
     start = Start(
-        ["sh", "-c", COMMAND, "sh", directory, _kind(command, outputs), *_words(command)],
+        ["/bin/sh", "-c", COMMAND, "sh", directory, _kind(command, outputs), *_words(command)],
         user,
         {**variables, MARKER: mark},
     )
@@ -147,7 +147,7 @@ async def kill(engine: Engine, container: str, user: str, mark: str) -> None:
             for who in ("0",) if user in ROOT else (user, "0"):
                 told = bytearray()
                 script = KILL if who == "0" else TELL_STOPPED
-                start = Start(["sh", "-c", script, "sh", f"{MARKER}={mark}", found], who, {})
+                start = Start(["/bin/sh", "-c", script, "sh", f"{MARKER}={mark}", found], who, {})
                 await plain(engine, container, start, told.extend, bytearray().extend)
                 found = told.decode("ascii", "replace").rstrip("\n") or found
     except TimeoutError as error:
@@ -158,7 +158,7 @@ async def kill(engine: Engine, container: str, user: str, mark: str) -> None:
 
 async def kill_all(engine: Engine, container: str) -> None:
     """All that runs in a container but its first process."""
-    start = Start(["sh", "-c", "kill -9 -1"], "0", {})
+    start = Start(["/bin/sh", "-c", "kill -9 -1"], "0", {})
     said = bytearray()
     await plain(engine, container, start, said.extend, said.extend)
 

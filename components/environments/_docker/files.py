@@ -23,6 +23,7 @@ from agentcompass.components.environments._docker.file_scripts import (
     READ,
     WRITE,
 )
+from agentcompass.components.environments._docker.scripts import OWN_PATH
 from agentcompass.components.environments._docker.stream import Sink
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Place:
     async def _run(
         self, script: str, words: Sequence[str], stdout: Sink, stderr: Sink, stdin: bytes = b""
     ) -> int:
-        start = Start(["sh", "-c", script, "sh", *words], "0", {"LC_ALL": "C"})
+        start = Start(["/bin/sh", "-c", OWN_PATH + script, "sh", *words], "0", {"LC_ALL": "C"})
         return await plain(self.engine, self.container, start, stdout, stderr, stdin)
 
     @property
@@ -134,7 +135,7 @@ async def _identity(place: Place) -> tuple[int, int]:
     if not place.owner:
         return 0, 0
     said = bytearray()
-    start = Start(["sh", "-c", IDENTITY], place.user, {})
+    start = Start(["/bin/sh", "-c", OWN_PATH + IDENTITY], place.user, {})
     await plain(place.engine, place.container, start, said.extend, said.extend)
     words = said.split()
     if len(words) != 2:

@@ -1,8 +1,12 @@
 """The shell scripts that run inside a sandbox: POSIX sh, its builtins and `cat`, nothing more,
 unless said otherwise."""
 
+OWN_PATH = "PATH=/usr/bin:/bin:$PATH\n"
+"""For our own programs: not what an agent planted before them in the image's PATH."""
+
 GUARD = r"""
-command -v cat >/dev/null || { echo "the image has no cat"; exit 1; }
+for cat in /bin/cat /usr/bin/cat cat; do [ -x $cat ] && break; done
+command -v $cat >/dev/null || { echo "the image has no cat"; exit 1; }
 if [ ! -d "$1" ]; then
   mkdir -p -- "$1" || exit 1
   [ -z "$2" ] || chown "$2" "$1" || exit 1
@@ -10,7 +14,7 @@ fi
 echo ready
 exec >/dev/null 2>&1
 while :; do
-  cat
+  $cat
   case $? in
     0) break ;;
     126 | 127) read -r line || break ;;
@@ -30,6 +34,8 @@ for any child, so that it also reaps orphans while `cat` runs; no docker-init is
 """
 
 COMMAND = r"""
+for cat in /bin/cat /usr/bin/cat cat; do [ -x $cat ] && break; done
+for head in /usr/bin/head /bin/head head; do [ -x $head ] && break; done
 read -r nonce bytes || exit 125
 where=$1 kind=$2
 shift 2
@@ -54,7 +60,7 @@ whole() {
   exec 6>&2 2>/dev/null
   case $bytes in
     '') (exec 2>&6 6>&-; started "$@") ;;
-    *) head -c "$bytes" | (exec 2>&6 6>&-; started "$@") ;;
+    *) $head -c "$bytes" | (exec 2>&6 6>&-; started "$@") ;;
   esac
   code=$?
   exec 2>&6 6>&-
@@ -63,8 +69,8 @@ whole() {
   printf '\036%s %s %s %s\036' "$nonce" $code $before $kills >&2
 }
 case $kind in
-  *merged*) { whole "$@"; } 2>&1 | cat ;;
-  *) { { whole "$@"; } 2>&1 1>&4 4>&- | cat 1>&2 4>&-; } 4>&1 | cat ;;
+  *merged*) { whole "$@"; } 2>&1 | $cat ;;
+  *) { { whole "$@"; } 2>&1 1>&4 4>&- | $cat 1>&2 4>&-; } 4>&1 | $cat ;;
 esac
 """
 """One command; arguments: directory, kind (`line` or `argv`, `merged` or `apart`), the words.

@@ -41,7 +41,7 @@ _UNMAKE_TRIES = 4
 
 _LAST_SECONDS = 30.0
 
-KEEP_OPEN = ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done")
+KEEP_OPEN = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done")
 
 T = TypeVar("T")
 

@@ -316,3 +316,20 @@ def test_leftovers_are_those_of_this_machines_dead(monkeypatch: pytest.MonkeyPat
             with contextlib.suppress(NotFound):
                 engine.api.remove_container(container, force=True)
         engine.close()
+
+
+def test_programs_planted_before_ours_do_not_end_or_blind_the_sandbox() -> None:
+    """An agent as root puts its own `sh`, `cat`, … first in the PATH; ours are found all the same."""
+    names = "sh bash cat head stat tar find mkdir mv chown"
+    plant = f"for n in {names}; do printf '#!/bin/false\\n' > /usr/local/sbin/$n; done"
+
+    async def run() -> None:
+        async with sandbox() as env:
+            assert (await env.exec(f"{plant}; chmod +x /usr/local/sbin/*")).ok
+            await env.write_file("made", b"1")
+            assert await env.read_file("made") == b"1"
+            assert [file.path for file in (await env.capture(".")).files] == ["made"]
+            assert (await env.exec(["/bin/sh", "-c", "echo still here"])).stdout == "still here\n"
+            assert not (await env.exec("echo by bash")).ok  # by the shim: the agent's own business
+
+    asyncio.run(run())
