@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from agentcompass.flows.together import Member
 
 TAKEN_OVER = (
-    "--config", "--task-concurrency", "--reuse", "--results-dir", "--data-dir", "--env-open-qps",
-    "--provider-limit", "--progress", "--log-level", "--file-log-level", "--dry-run", "--json",
+    "--config", "--recipe-dir", "--task-concurrency", "--reuse", "--results-dir", "--data-dir",
+    "--env-open-qps", "--provider-limit", "--progress", "--log-level", "--file-log-level",
+    "--auto-install-dependencies", "--dry-run", "--json",
 )  # fmt: skip
 """Options of `run` that hold for every request here; they win over the file."""
 
@@ -50,7 +51,7 @@ def _dry_run(planned: "PlannedLaunch", *, as_json: bool) -> int:
     documents, bad = [], False
     for request, secrets in planned.requests:
         with holding(secrets):
-            checked = check(request)
+            checked = check(request, install=False)
             problems = preflight_of(checked)
         bad = bad or bool(problems)
         documents.append(plan_document(checked) | {"problems": list(problems)})

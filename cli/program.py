@@ -19,9 +19,13 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
         "validate": Entry(
             "agentcompass.cli.validate:validate", "Is a benchmark sound, here and now?"
         ),
+        "analysis": Entry(
+            "agentcompass.cli.analysis:analysis", "Run the analyzers over a finished run."
+        ),
         "list": Entry(
             "agentcompass.cli.list_components:list_components", "List what is registered."
         ),
+        "new": Entry("agentcompass.cli.new:new", "Write a component of your own, with its test."),
         "config": Entry("agentcompass.cli.config:config", "Explain the parameters of a component."),
         "env": Entry(
             "agentcompass.cli.env:env", "List or remove sandboxes that dead runs left behind."

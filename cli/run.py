@@ -27,7 +27,7 @@ def run(**typed: Any) -> int:
     options = RunOptions(**typed)
     request, secrets = build_request(options)
     with holding(secrets):
-        checked = check(request)
+        checked = check(request, install=not options.dry_run)
         if options.dry_run:
             from agentcompass.cli.dry_run import dry_run
 

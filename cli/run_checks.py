@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentcompass.cli.streams import complain
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.execution.dependencies import ensure
 from agentcompass.components.execution.parts import Parts, assemble
 from agentcompass.components.execution.plan import resolve
 from agentcompass.components.execution.prepare import load_samples
@@ -29,11 +31,17 @@ class Checked:
     """The namespace the run's folder will stand in."""
 
 
-def check(request: RunRequest) -> Checked:
+def check(request: RunRequest, *, install: bool = True) -> Checked:
     """Resolve, create the components, select the tasks, look at the results folder.
 
-    RequestError for whatever the user has to change. Nothing is written to the results.
+    RequestError for whatever the user has to change. Nothing is written to the results. Missing
+    libraries are installed, if the request allows it and `install` is on.
     """
+    if not install:
+        off = request.runtime.model_copy(update={"auto_install_dependencies": False})
+        ensure(request.model_copy(update={"runtime": off}))
+    else:
+        ensure(request, lambda line: complain(f"agentcompass: {line}"))
     plan = resolve(request)
     folder = _place(request)
     parts = assemble(plan)

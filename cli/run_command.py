@@ -16,6 +16,7 @@ ARGUMENTS = {
         "The model's name at the endpoint, or a built-in one that answers from a file: "
         'scripted, replay. In a shell: "$MODEL_NAME".'
     ),
+    "run_dir": "The folder of a run: the last line that run printed.",
 }
 
 

@@ -46,6 +46,7 @@ _EXECUTION = "Execution controls"
 _ATTEMPTS = "Repeated attempts"
 _OUTPUT = "Output and reuse"
 _PROCESS = "Process settings"
+_ANALYSIS = "Analysis"
 
 OPTIONS = (
     _option(
@@ -128,6 +129,17 @@ OPTIONS = (
         type=TextValue(empty=False),
         shown_default="every recipe that matches",
         help="Use only this recipe, if it matches. Repeat to allow more than one.",
+    ),
+    _option(
+        "--recipe-dir",
+        _COMPONENTS,
+        into="recipe_dirs",
+        metavar="DIR",
+        multiple=True,
+        type=TextValue(empty=False),
+        shown_default="none",
+        help="A directory of recipes whose code you trust, beside runtime.recipe_dirs of your "
+        "configuration. Repeat for several.",
     ),
     _option(
         "--execution-params",
@@ -283,6 +295,28 @@ OPTIONS = (
         type=Word(*LEVELS),
         shown_default="DEBUG",
         help="Logging into the run's log file.",
+    ),
+    _option(
+        "--auto-install-dependencies",
+        _PROCESS,
+        is_flag=True,
+        help="Install the libraries that planned components lack into this Python environment "
+        "(not for recipes of directories).",
+    ),
+    _option(
+        "--enable-analysis/--no-enable-analysis",
+        _ANALYSIS,
+        default=None,
+        shown_default="enabled",
+        help="Run the analyzers (agentcompass list analyzer) when the attempts are finished.",
+    ),
+    _option(
+        "--analysis-params",
+        _ANALYSIS,
+        type=JsonObject(),
+        shown_default="every analyzer with its own",
+        help='{"ANALYZER": {parameters}, …} (agentcompass config docs analyzer ID); '
+        '{"analyzers": ["ID", …]} runs only these.',
     ),
     _option(
         "--dry-run",

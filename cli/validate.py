@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 NOT_SOUND = 1
 TAKEN_OVER = (
-    "--benchmark-params", "--config", "--env", "--env-params", "--recipe", "--execution-params",
-    "--task-concurrency", "--max-retries", "--keep-environment", "--run-name", "--results-dir",
-    "--data-dir", "--timeout-seconds", "--env-open-qps", "--provider-limit", "--progress",
-    "--log-level", "--file-log-level", "--json",
+    "--benchmark-params", "--config", "--env", "--env-params", "--recipe", "--recipe-dir",
+    "--execution-params", "--task-concurrency", "--max-retries", "--keep-environment", "--run-name",
+    "--results-dir", "--data-dir", "--timeout-seconds", "--env-open-qps", "--provider-limit",
+    "--progress", "--log-level", "--file-log-level", "--auto-install-dependencies", "--json",
 )  # fmt: skip
 """Options of `run` that mean the same here."""
 

@@ -4,6 +4,7 @@ Prefect stores the parameters of flows; secrets and payloads must not be among t
 travels in a context variable, which reaches sub-flows and Prefect tasks run in its context.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from typing import Literal
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.execution import dependencies
 from agentcompass.components.execution.board import Board
 from agentcompass.components.execution.conclusion import conclude
 from agentcompass.components.execution.fingerprint import fingerprint
@@ -151,6 +153,7 @@ _run: ContextVar[LiveRun | None] = ContextVar("agentcompass_run", default=None)
 @asynccontextmanager
 async def live(request: RunRequest) -> AsyncIterator[LiveRun]:
     """Within this block `current()` is this run."""
+    await asyncio.to_thread(dependencies.ensure, request)
     run = LiveRun(request, session())
     token = _run.set(run)
     try:

@@ -62,7 +62,7 @@ async def _finish_alone(session: Session, reason: object) -> Outcome:
     log.warning("the Prefect API went away; the result is complete without it")
     log.debug("it failed with: %r", reason)
     await asyncio.to_thread(run.compute)
-    await asyncio.to_thread(analysis.analyze, run.store)
+    await asyncio.to_thread(analysis.analyze_run, run.store, run.plan.request.execution)
     return run.conclude()
 
 

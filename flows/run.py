@@ -112,4 +112,4 @@ async def aggregate() -> None:
 async def analyze() -> None:
     """Run the analyzers over the finished attempts."""
     run = current()
-    await asyncio.to_thread(analysis.analyze, run.store)
+    await asyncio.to_thread(analysis.analyze_run, run.store, run.plan.request.execution)

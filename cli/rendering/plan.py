@@ -44,6 +44,9 @@ def plan_lines(checked: Checked) -> list[str]:
         lines += [_field(word, head), *_parameters(component.params, choice.params)]
     lines.append(_field("model", _model(checked)))
     lines += _parameters(plan.model_params, request.model.params)
+    lines += [
+        _field("recipe", f"{one.id} (version {one.version}, {one.origin})") for one in plan.recipes
+    ]
     lines.append(_field("tasks", _tasks(checked)))
     lines += sandbox_lines(checked)
     lines.append(_field("attempts", _attempts(checked)))

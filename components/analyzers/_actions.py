@@ -4,9 +4,9 @@ Harnesses name their tools and arguments differently; what an argument is called
 
 | | names seen |
 |---|---|
-| a command line | `command`, `cmd` (text, or words as in `["bash", "-lc", "…"]`), `keystrokes`, `script` |
+| a command line | `command`, `cmd` (text or a list of words), `keystrokes`, `script` |
 | a path | `path`, `file_path`, `filePath`, `target_file`, … |
-| new content | `content`, `file_text`, `new_string`, `new_str`, `newString`, `patch`, `edits[]`, … |
+| new content | `content`, `file_text`, `new_string`, `new_str`, `patch`, `edits[]`, … |
 | what it replaces | `old_string`, `old_str`, `oldString` |
 | the network | `url`, `urls`, or a tool whose name says web, fetch or browse |
 
@@ -140,7 +140,7 @@ def _line(arguments: Mapping[str, Any], path: str) -> str:
 def _written(arguments: Mapping[str, Any], path: str) -> Iterator[Written]:
     text = _first_text(arguments, _CONTENT)
     if not path and text.startswith(("*** Begin Patch", "diff --git", "--- ")):
-        yield from _of_patch(text)
+        yield from of_patch(text)
     elif path and (text or _has(arguments, _CONTENT)):
         yield Written(path, text, _first_text(arguments, _OLD))
     edits = arguments.get("edits")
@@ -149,7 +149,7 @@ def _written(arguments: Mapping[str, Any], path: str) -> Iterator[Written]:
             yield Written(path, _first_text(edit, _CONTENT), _first_text(edit, _OLD))
 
 
-def _of_patch(text: str) -> Iterator[Written]:
+def of_patch(text: str) -> Iterator[Written]:
     """The added and removed lines of each file of a patch."""
     parts = re.split(_PATCH_FILE, text)
     for path, body in zip(parts[1::2], parts[2::2], strict=False):

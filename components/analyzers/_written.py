@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentcompass.components.analyzers._actions import Action
-from agentcompass.components.analyzers._shell import Command
+from agentcompass.components.analyzers._actions import Action, of_patch
+from agentcompass.components.analyzers._shell import Command, commands
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Change:
     """New content, as far as it is known."""
     old: str = ""
     removed: bool = False
+    partial: bool = False
+    """`text` is a script that changes the file, not the file's content."""
     source: str = ""
     """The file it is a copy of."""
 
@@ -43,6 +45,9 @@ def _by(command: Command) -> Iterator[Change]:
     for path in command.outputs:
         if path not in ("/dev/null", "/dev/stderr", "/dev/stdout"):
             yield Change(path, text)
+    for following in command.into[:1]:
+        if following[0] == "tee" and text:
+            yield from (Change(word, text) for word in following[1:] if not word.startswith("-"))
     program = command.program
     paths = [word for word in command.words if not word.startswith("-")]
     if program in _LAST_WORD and len(paths) > 1:
@@ -61,15 +66,16 @@ def _by(command: Command) -> Iterator[Change]:
             yield Change(path, removed=True)
     elif program == "sed" and any(re.match(r"-\w*i|--in-place", w) for w in command.words):
         for path in paths[1:]:
-            yield Change(path, paths[0])
+            yield Change(path, paths[0], partial=True)
     elif program in ("curl", "wget"):
         yield from (Change(path) for path in downloaded_to(command))
     elif code := code_of(command):
+        partial = re.search(r"\.replace\(|\bre\.sub\(|\.read\(|read_text\(", code) is not None
         for found in _OPENED.finditer(code):
-            yield Change(found[1] or found[2], code)
-    elif program == "git" and paths[:1] == ["apply"] or program == "patch":
-        for path in re.findall(r"^\+\+\+ (?:b/)?(\S+)", command.stdin, re.MULTILINE):
-            yield Change(path, command.stdin)
+            yield Change(found[1] or found[2], code, partial=partial)
+    elif program in ("patch", "apply_patch") or program == "git" and paths[:1] == ["apply"]:
+        for written in of_patch(command.stdin):
+            yield Change(written.path, written.text, written.old)
 
 
 def code_of(command: Command) -> str:
@@ -99,3 +105,22 @@ def _printed(command: Command) -> str:
     if command.program in ("echo", "printf"):
         return " ".join(w for w in command.words if not re.fullmatch(r"-[neE]+", w))
     return ""
+
+
+_LIST = re.compile(r"""\[\s*["']([\w./-]+)["']((?:\s*,\s*["'][^"'\n]*["'])*)\s*,?\s*\]""")
+_CALL = re.compile(
+    r"""(?:system|popen|run|call|check_output|Popen|exec)\(\s*f?["']([^"'\n]+)["']"""
+)
+
+
+def with_embedded(action: Action) -> Iterator[Command]:
+    """The action's commands, and those its Python code starts."""
+    for command in action.commands:
+        yield command
+        code = code_of(command)
+        for found in _LIST.finditer(code):
+            yield Command(
+                (found[1].rsplit("/", 1)[-1], *re.findall(r"""["']([^"'\n]*)["']""", found[2]))
+            )
+        for found in _CALL.finditer(code):
+            yield from commands(found[1])

@@ -1,68 +1,141 @@
 """Why attempts failed: by owner and code, with messages that stand for many."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 
-from agentcompass.components.contracts.attempt import AttemptKey, Note
-from agentcompass.components.contracts.errors import POLICIES, Code, Owner
-from agentcompass.components.contracts.frozen import Frozen
-from agentcompass.components.contracts.protocols import AnalysisInput, Component, Report
+from agentcompass.components.analyzers._findings import described, one_line
+from agentcompass.components.contracts.analysis import (
+    Advice,
+    AnalyzerParameters,
+    Finding,
+    FinishedAttempt,
+    Report,
+    Weight,
+)
+from agentcompass.components.contracts.attempt import Note
+from agentcompass.components.contracts.errors import POLICIES, Code, Owner, Severity
+from agentcompass.components.contracts.protocols import Component
+
+ADVICE = {
+    Owner.ENVIRONMENT: "Repair the sandboxes",
+    Owner.MODEL: "Repair the way to the model",
+    Owner.GRADER: "Repair the graders",
+    Owner.FRAMEWORK: "See what stopped AgentCompass",
+}
+"""For failures that left attempts without a score; whose fault it was says where to look."""
+AFTER = "then go on with --reuse: scored attempts are kept"
+_WEIGHTS: dict[Severity, Weight] = {
+    Severity.WARNING: "info",
+    Severity.ERROR: "serious",
+    Severity.FATAL: "serious",
+}
 
 
-class FailuresParameters(Frozen):
-    examples: int = 3
-    """How many attempts are named for each code."""
+class FailuresParameters(AnalyzerParameters):
+    """Codes, owners and what they mean are in docs/errors.md."""
+
+
+@dataclass
+class _Met:
+    """What is known of one code."""
+
+    findings: list[Finding] = field(default_factory=list)
+    messages: Counter[str] = field(default_factory=Counter)
+    """Without digits, so that messages that differ in a number count as one."""
+    examples: dict[str, Finding] = field(default_factory=dict)
 
 
 class Failures:
     def __init__(self, parameters: FailuresParameters) -> None:
         self._examples = parameters.examples
+        self._met: dict[Code, _Met] = defaultdict(_Met)
+        self._attempts = 0
 
-    def analyze(self, run: AnalysisInput) -> Report:
-        """Findings: {code: {owner, severity, attempts, messages: [[attempt, message], …]}}."""
-        found: dict[Code, list[tuple[AttemptKey, Note]]] = defaultdict(list)
-        attempts = 0
-        for detail in run.details():
-            for record in detail.attempts:
-                attempts += record.status != "skipped"
-                failure = [record.failure] if record.failure else []
-                notes = {note.code: note for note in [*record.notes, *failure]}
-                for code, note in notes.items():
-                    found[code].append((record.key, note))
-        ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    def look_at(self, attempt: FinishedAttempt) -> None:
+        record = attempt.record
+        self._attempts += 1
+        failure = [record.failure] if record.failure else []
+        for note in {note.code: note for note in [*record.notes, *failure]}.values():
+            self._meet(attempt, note)
+
+    def _meet(self, attempt: FinishedAttempt, note: Note) -> None:
+        met = self._met[note.code]
+        finding = Finding(
+            kind=note.code,
+            task_id=attempt.task_id,
+            attempt=attempt.record.key.index,
+            evidence=one_line(note.message),
+            severity=_WEIGHTS[POLICIES[note.code].severity],
+        )
+        met.findings.append(finding)
+        shape = "".join("0" if c.isdigit() else c for c in note.message[:200])
+        if shape in met.messages or len(met.messages) < 1_000:
+            met.messages[shape] += 1
+            met.examples.setdefault(shape, finding)
+
+    def report(self) -> Report:
+        ordered = sorted(self._met.items(), key=lambda item: (-len(item[1].findings), item[0]))
         return Report(
-            findings={
-                code: {
-                    "owner": POLICIES[code].owner,
-                    "severity": POLICIES[code].severity,
-                    "attempts": len(notes),
-                    "messages": [[str(k), n.message] for k, n in notes[: self._examples]],
-                }
-                for code, notes in ordered
+            findings=tuple(finding for _, met in ordered for finding in met.findings),
+            numbers={
+                "attempts": self._attempts,
+                "codes": {code: self._code(code, met) for code, met in ordered},
             },
-            markdown=self._markdown(ordered, attempts),
+            advice=tuple(_advice(code, met) for code, met in ordered if not POLICIES[code].graded),
+            markdown=self._markdown(ordered),
         )
 
-    def _markdown(
-        self, ordered: list[tuple[Code, list[tuple[AttemptKey, Note]]]], attempts: int
-    ) -> str:
+    def _code(self, code: Code, met: _Met) -> dict[str, object]:
+        policy = POLICIES[code]
+        return {
+            "owner": policy.owner,
+            "severity": policy.severity,
+            "attempts": len(met.findings),
+            "messages": [
+                {"attempts": count, "message": met.examples[shape].evidence}
+                for shape, count in met.messages.most_common(max(1, self._examples))
+            ],
+        }
+
+    def _markdown(self, ordered: list[tuple[Code, _Met]]) -> str:
         if not ordered:
             return (
-                f"None of {attempts} attempts met a failure or a warning. A wrong answer is "
+                f"None of {self._attempts} attempts met a failure or a warning. A wrong answer is "
                 "neither: its evidence stands in the task's detail.json.\n"
             )
-        lines = [f"Of {attempts} attempts:", ""]
-        for owner in Owner:
-            for code, notes in ordered:
-                policy = POLICIES[code]
-                if policy.owner is not owner:
-                    continue
-                counts = "counts" if policy.graded else "has no score"
-                lines.append(
-                    f"- **{len(notes)} × `{code}`** ({owner}; the attempt {counts}): "
-                    f"{policy.meaning}."
-                )
-                lines += [f"  - {key}: {note.message}" for key, note in notes[: self._examples]]
+        lines = [
+            f"Of {self._attempts} attempts:",
+            "",
+            "| owner | code | attempts | counts | meaning |",
+            "| - | - | - | - | - |",
+        ]
+        rows = [(owner, code, met) for owner in Owner for code, met in ordered
+                if POLICIES[code].owner is owner]  # fmt: skip
+        for owner, code, met in rows:
+            policy = POLICIES[code]
+            counts = "yes" if policy.graded else "no score"
+            lines.append(
+                f"| {owner} | `{code}` | {len(met.findings)} | {counts} | {policy.meaning} |"
+            )
+        lines.append("")
+        for _, code, met in rows:
+            lines.append(f"- `{code}`")
+            for shape, count in met.messages.most_common(self._examples):
+                lines.append(f"  - {count} × such as {described(met.examples[shape])}")
         return "\n".join(lines) + "\n"
 
 
-COMPONENT = Component(version="1", create=Failures, parameters=FailuresParameters)
+def _advice(code: Code, met: _Met) -> Advice:
+    policy = POLICIES[code]
+    what = ADVICE.get(policy.owner, "See what went wrong")
+    shape, _ = met.messages.most_common(1)[0]
+    return Advice(
+        action=f"{what} ({policy.meaning}), {AFTER}",
+        reason=f"{len(met.findings)} without a score, `{code}`, such as "
+        + described(met.examples[shape]),
+        attempts=tuple((f.task_id, f.attempt) for f in met.findings),
+        stake="lost",
+    )
+
+
+COMPONENT = Component(version="2", create=Failures, parameters=FailuresParameters)

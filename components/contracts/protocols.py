@@ -251,3 +251,10 @@ class Component:
     create: Callable[..., Any]
     """Called with an instance of `parameters`; a model's also with its ModelAccess."""
     parameters: type[BaseModel]
+    requires: tuple[str, ...] = ()
+    """Modules that `create` or what it makes imports when it is used, and that do not come with
+    AgentCompass or the component's own package. Preflight looks for them; a module that the
+    component's file imports at its top needs no naming."""
+    extra: str = ""
+    """The extra of the component's own distribution that brings them; "": its plain dependencies
+    do."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -15,6 +16,13 @@ def _regular(pattern: str) -> str:
     except re.error as error:
         raise ValueError(f"not a regular expression ({error})") from None
     return pattern
+
+
+def _absolute(directory: str) -> str:
+    """Relative ones would name a folder of whatever project is the current directory."""
+    if not (directory.startswith("~") or Path(directory).is_absolute()):
+        raise ValueError(f"{directory!r} is not absolute (nor does it start with ~)")
+    return directory
 
 
 Strategy = Literal["avg", "pass"]
@@ -94,6 +102,10 @@ class ExecutionSettings(Frozen):
     retry_min_delay_seconds: Seconds = 5
     """Before the first further try; doubled for each one after it."""
     retry_max_delay_seconds: Seconds = 60
+    enable_analysis: bool = True
+    """Run the analyzers when the attempts are finished."""
+    analysis_params: Mapping[str, Any] = {}
+    """Analyzer id → its parameters; `analyzers`: a list of ids, only these. Changes no result."""
 
 
 class RuntimeSettings(Frozen):
@@ -114,6 +126,11 @@ class RuntimeSettings(Frozen):
     """Take results over from this run, `latest` for the one with most finished work; None: no."""
     checkpoint_resume: bool = True
     """With `reuse`: judge kept checkpoints instead of running the agent again."""
+    recipe_dirs: tuple[Annotated[str, AfterValidator(_absolute)], ...] = ()
+    """Trusted directories of recipes: absolute, or from your home (`~/…`). Code in them is run:
+    only your own configuration, --config and the command line may name them."""
+    auto_install_dependencies: bool = False
+    """Install what planned components lack, if they are built in or installed themselves."""
     progress: Literal["auto", "plain", "none"] = "auto"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
     file_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"

@@ -76,7 +76,8 @@ async def reap(environments: EnvironmentProvider) -> None:
 def provider(environment_id: str, params: Mapping[str, Any]) -> EnvironmentProvider:
     component = registry.load("environments", environment_id)
     parameters = validate(component.parameters, params, "env-params")
-    return cast(EnvironmentProvider, component.create(parameters))
+    made = registry.create("environments", environment_id, component, parameters)
+    return cast(EnvironmentProvider, made)
 
 
 async def _ask(environments: EnvironmentProvider) -> Sequence[Leftover] | str:

@@ -74,7 +74,7 @@ def assemble(plan: RunPlan) -> Parts:
         model=_model(plan, secrets),
         secrets=tuple(secrets),
         environment_parameters=sandbox,
-        recipes=tuple((planned.id, load_recipe(planned.id)) for planned in plan.recipes),
+        recipes=tuple((one.id, load_recipe(plan.request, one)) for one in plan.recipes),
         recipe_context=recipe_context(plan.request, plan.benchmark),
     )
 
@@ -82,7 +82,7 @@ def assemble(plan: RunPlan) -> Parts:
 def _create(family: Family, planned: PlannedComponent, field: str) -> tuple[object, object]:
     component = registry.load(family, planned.id)
     parameters = validate(component.parameters, planned.params, field)
-    return component.create(parameters), parameters
+    return registry.create(family, planned.id, component, parameters), parameters
 
 
 def _model(plan: RunPlan, secrets: list[str]) -> ModelProvider:
@@ -100,4 +100,5 @@ def _model(plan: RunPlan, secrets: list[str]) -> ModelProvider:
     if key:
         secrets.append(key)
     access = ModelAccess(name=spec.id, base_url=url, api_key=key)
-    return cast(ModelProvider, component.create(parameters, access))
+    made = registry.create("models", plan.model_protocol, component, parameters, access)
+    return cast(ModelProvider, made)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import RequestError
@@ -13,6 +15,7 @@ from agentcompass.components.contracts.run import (
     RunPlan,
     RunRequest,
 )
+from agentcompass.components.execution.analysis import check_params
 from agentcompass.components.execution.recipes import matching_recipes
 from agentcompass.components.registry import registry
 from agentcompass.components.registry.registry import Family
@@ -31,6 +34,7 @@ def resolve(request: RunRequest) -> RunPlan:
     _, planned_environment = _component("environments", request.environment, "env-params")
     protocol = _protocol(request, cast(Harness, harness))
     model = registry.load("models", protocol)
+    check_params(request.execution.analysis_params)
     primary = cast(Benchmark, benchmark).primary
     if request.execution.attempts.strategy == "pass" and primary != "correct":
         raise RequestError(
@@ -51,6 +55,14 @@ def resolve(request: RunRequest) -> RunPlan:
 
 
 def _component(family: Family, choice: Choice, field: str) -> tuple[object, PlannedComponent]:
+    component, parameters, planned = planned_component(family, choice, field)
+    return registry.create(family, choice.id, component, parameters), planned
+
+
+def planned_component(
+    family: Family, choice: Choice, field: str
+) -> tuple[Component, BaseModel, PlannedComponent]:
+    """A component, not created yet, with its parameters and how it stands in the plan."""
     component = registry.load(family, choice.id)
     parameters = validate(component.parameters, choice.params, field)
     planned = PlannedComponent(
@@ -59,7 +71,7 @@ def _component(family: Family, choice: Choice, field: str) -> tuple[object, Plan
         origin=registry.find(family, choice.id).origin,
         params=parameters.model_dump(mode="json"),
     )
-    return component.create(parameters), planned
+    return component, parameters, planned
 
 
 def _complete(component: Component, params: Mapping[str, Any], field: str) -> dict[str, Any]:

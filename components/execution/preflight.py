@@ -1,18 +1,17 @@
 """Can this run start here and now? Every problem is found before anything is spent."""
 
 import asyncio
-import importlib.util
 import logging
-import re
 import shutil
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
 from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Sample
+from agentcompass.components.execution import dependencies
 from agentcompass.components.execution.parts import Parts
+from agentcompass.components.execution.recipes import broken_recipes
 from agentcompass.components.execution.sandbox_preflight import sandbox_problems
 from agentcompass.components.results.paths import check_results_dir
 
@@ -31,29 +30,12 @@ MODEL_HINTS = {
 
 async def preflight(plan: RunPlan, parts: Parts, samples: Sequence[Sample]) -> tuple[str, ...]:
     """All problems, one line each; empty when the run may start. One call to the model."""
-    problems = [*_missing_libraries(parts), *_cost_limit(plan, parts), *_disk(plan)]
+    for line in broken_recipes(plan.request):
+        log.warning("%s", line)
+    lacking = dependencies.problems(plan.request)
+    problems = [*lacking, *_cost_limit(plan, parts), *_disk(plan)]
     checks = await asyncio.gather(_model(plan, parts), _environment(plan, parts, samples))
     return tuple(problems + [problem for found in checks for problem in found])
-
-
-def _missing_libraries(parts: Parts) -> list[str]:
-    """A harness may name libraries it imports (`requires`) and the extra that brings them."""
-    required: tuple[str, ...] = getattr(parts.harness, "requires", ())
-    missing = [name for name in required if importlib.util.find_spec(name) is None]
-    if not missing:
-        return []
-    extra = getattr(parts.harness, "extra", parts.harness_id)
-    return [f"harness: {parts.harness_id} needs {', '.join(missing)}; {_install(extra)}"]
-
-
-def _install(extra: str) -> str:
-    """The command that brings an extra's libraries, by the names of their own distributions."""
-    wanted = [
-        requirement.partition(";")[0].strip()
-        for requirement in metadata.requires("agentcompass") or ()
-        if re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", requirement)
-    ]
-    return f"pip install {' '.join(map(repr, wanted))}"
 
 
 def _cost_limit(plan: RunPlan, parts: Parts) -> list[str]:

@@ -1,5 +1,6 @@
 """Which recipes a plan uses, and in which order."""
 
+from collections.abc import Iterator
 from typing import cast
 
 from agentcompass.components.contracts.errors import RequestError
@@ -11,25 +12,36 @@ from agentcompass.components.registry import registry
 def matching_recipes(request: RunRequest, benchmark: PlannedComponent) -> tuple[PlannedRecipe, ...]:
     """Every recipe made for this plan, or those of them the user named; most specific last.
 
-    A recipe that is asked for and does not match is refused: it would silently do nothing.
+    A recipe that is asked for and is broken or does not match is refused: it would silently do
+    nothing. One that is broken and not asked for is left out (see `broken_recipes`).
     """
     context = recipe_context(request, benchmark)
+    directories = request.runtime.recipe_dirs
     asked_for = request.recipes
-    found = []
-    for name in asked_for if asked_for is not None else registry.listings("recipes"):
-        recipe = load_recipe(name)
+    found: dict[str, tuple[int, str, PlannedRecipe]] = {}
+    for name in asked_for if asked_for is not None else registry.listings("recipes", directories):
+        try:
+            planned, recipe = _loaded(request, name)
+        except RequestError:
+            if asked_for is not None:
+                raise
+            continue
         if recipe.match.fits(context):
-            found.append((recipe.match.specificity, name))
+            found[name] = (recipe.match.specificity, name, planned)
         elif asked_for is not None:
             raise RequestError("recipe", f"{name} is not made for this run ({recipe.match!r})")
-    return tuple(
-        PlannedRecipe(
-            id=name,
-            version=registry.load("recipes", name).version,
-            origin=registry.find("recipes", name).origin,
-        )
-        for _, name in sorted(set(found))
-    )
+    return tuple(planned for _, _, planned in sorted(found.values(), key=lambda item: item[:2]))
+
+
+def broken_recipes(request: RunRequest) -> Iterator[str]:
+    """Why recipes that nobody asked for are left out, one line each."""
+    if request.recipes is not None:
+        return
+    for name in registry.listings("recipes", request.runtime.recipe_dirs):
+        try:
+            _loaded(request, name)
+        except RequestError as error:
+            yield f"{error}; it is left out"
 
 
 def recipe_context(request: RunRequest, benchmark: PlannedComponent) -> RecipeContext:
@@ -42,6 +54,21 @@ def recipe_context(request: RunRequest, benchmark: PlannedComponent) -> RecipeCo
     )
 
 
-def load_recipe(name: str) -> Recipe:
-    component = registry.load("recipes", name)
-    return cast(Recipe, component.create(component.parameters()))
+def load_recipe(request: RunRequest, planned: PlannedRecipe) -> Recipe:
+    """The recipe as it was planned; RequestError if its file was edited since."""
+    now, recipe = _loaded(request, planned.id)
+    if now.version != planned.version:
+        raise RequestError("recipe", f"{planned.id} was edited while the run started", "try again")
+    return recipe
+
+
+def _loaded(request: RunRequest, name: str) -> tuple[PlannedRecipe, Recipe]:
+    directories = request.runtime.recipe_dirs
+    component = registry.load("recipes", name, directories)
+    recipe = registry.create("recipes", name, component, component.parameters())
+    planned = PlannedRecipe(
+        id=name,
+        version=component.version,
+        origin=registry.find("recipes", name, directories).origin,
+    )
+    return planned, cast(Recipe, recipe)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from agentcompass.components.configuration.layers import Configuration
@@ -37,8 +38,11 @@ class RunOptions:
     env: str | None = None
     env_params: dict[str, Any] | None = None
     recipe: tuple[str, ...] | None = None
+    recipe_dirs: tuple[str, ...] = ()
     config: tuple[str, ...] = ()
     execution_params: dict[str, Any] | None = None
+    enable_analysis: bool | None = None
+    analysis_params: dict[str, Any] | None = None
     task_concurrency: int | None = None
     max_retries: int | None = None
     keep_environment: bool = False
@@ -57,6 +61,7 @@ class RunOptions:
     progress: str | None = None
     log_level: str | None = None
     file_log_level: str | None = None
+    auto_install_dependencies: bool = False
     dry_run: bool = False
     json: bool = False
 
@@ -78,7 +83,7 @@ def build_request(options: RunOptions) -> tuple[RunRequest, dict[str, str]]:
             settings, "environments", options.env or DEFAULT_ENVIRONMENT, options.env_params
         ),
         recipes=options.recipe or None,
-        execution=_execution(options, settings.section("execution")),
+        execution=_execution(options, settings),
         runtime=_runtime(options, settings.section("runtime")),
     )
     return request, secrets
@@ -92,8 +97,11 @@ def _choice(
     )
 
 
-def _execution(options: RunOptions, below: Mapping[str, Any]) -> ExecutionSettings:
+def _execution(options: RunOptions, settings: Configuration) -> ExecutionSettings:
     field, params = "execution-params", options.execution_params or {}
+    below = merged(
+        {"analysis_params": settings.section("analyzers")}, settings.section("execution")
+    )
     validate(ExecutionSettings, params, field)  # what it says is judged before options cover it
     attempts = _given(k=options.k, strategy=options.attempt_strategy)
     dedicated = _given(
@@ -102,15 +110,30 @@ def _execution(options: RunOptions, below: Mapping[str, Any]) -> ExecutionSettin
         keep_environment=options.keep_environment or None,
         retry_pattern_list=options.retry_pattern_list,
         attempts=attempts or None,
+        enable_analysis=options.enable_analysis,
+        analysis_params=options.analysis_params,
     )
     return validate(ExecutionSettings, merged(merged(below, params), dedicated), field)
 
 
 def _runtime(options: RunOptions, below: Mapping[str, Any]) -> RuntimeSettings:
-    resume = False if options.no_checkpoint_resume else None
-    names = set(RuntimeSettings.model_fields) - {"checkpoint_resume"}
-    given = _given(**{name: getattr(options, name) for name in names}, checkpoint_resume=resume)
+    apart = {"checkpoint_resume", "recipe_dirs", "auto_install_dependencies"}
+    names = set(RuntimeSettings.model_fields) - apart
+    given = _given(
+        **{name: getattr(options, name) for name in names},
+        checkpoint_resume=False if options.no_checkpoint_resume else None,
+        recipe_dirs=_recipe_dirs(options.recipe_dirs, below),
+        auto_install_dependencies=options.auto_install_dependencies or None,
+    )
     return validate(RuntimeSettings, merged(below, given), "run")
+
+
+def _recipe_dirs(typed: tuple[str, ...], below: Mapping[str, Any]) -> list[str] | None:
+    """Beside those the user trusts always. Relative ones are meant from here, and only now."""
+    if not typed:
+        return None
+    here = [str(Path(directory).expanduser().absolute()) for directory in typed]
+    return list(dict.fromkeys((*below.get("recipe_dirs", ()), *here)))
 
 
 def _given(**values: Any) -> dict[str, Any]:

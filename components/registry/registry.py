@@ -1,18 +1,25 @@
-"""Find components by name: built-in folders and entry points. Listing imports no component."""
+"""Find components by name: built-in folders, entry points, trusted directories.
+
+Listing imports no component. One that is broken harms no other: it is an error only when it is
+asked for.
+"""
 
 import importlib
-import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from agentcompass.components.configuration.spelling import nearest
-from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.errors import AgentCompassError, RequestError
 from agentcompass.components.contracts.protocols import Component
+from agentcompass.components.registry.directories import content_hash, load_module, trusted
+from agentcompass.components.registry.entry_points import installed
+from agentcompass.components.registry.listing import OURS, Family, Listing, summary
+from agentcompass.components.registry.soundness import wrong_export, wrong_shape
 
-Family = Literal["benchmarks", "harnesses", "environments", "recipes", "models", "analyzers"]
+__all__ = ["FIELDS", "Family", "Listing", "create", "find", "listings", "load"]
 
 FIELDS: dict[Family, str] = {
     "benchmarks": "benchmark",
@@ -25,43 +32,26 @@ FIELDS: dict[Family, str] = {
 """What a user calls one member of each family."""
 
 
-# Not `ast`: in Python 3.11 two threads that parse at once break each other (SystemError).
-_FIRST_LINE = re.compile(
-    r"""(?:\s|#.*)*[rR]?(?P<quote>\"{3}|'{3}|"|')(?P<line>.*?)(?:(?P=quote)|\n)"""
-)
+def listings(family: Family, directories: Sequence[str] = ()) -> dict[str, Listing]:
+    """Every registered component of a family, by id. A clash of ids names both origins.
 
-
-@dataclass(frozen=True)
-class Listing:
-    """A registered component, not imported."""
-
-    id: str
-    origin: str
-    """`built in`, or the distribution that brings it."""
-    summary: str
-    """First line of its file's docstring."""
-    module: str
-
-
-def listings(family: Family) -> dict[str, Listing]:
-    """Every registered component of a family, by id. A clash of ids names both origins."""
+    `directories`: trusted ones; only recipes come from them.
+    """
     found = {item.id: item for item in _built_in(family)}
-    for entry in entry_points(group=f"agentcompass.{family}"):
-        item = _from_entry_point(entry)
+    for item in (*installed(family), *(trusted(directories) if family == "recipes" else ())):
         if (other := found.get(item.id)) is not None:
             raise RequestError(
                 FIELDS[family],
-                f"{item.id!r} is registered twice: {other.module} ({other.origin}) "
-                f"and {item.module} ({item.origin})",
-                "uninstall one of them",
+                f"{item.id!r} is registered twice: {_place(other)} and {_place(item)}",
+                "rename one of them" if item.path else "uninstall one of them",
             )
         found[item.id] = item
     return dict(sorted(found.items()))
 
 
-def find(family: Family, component_id: str) -> Listing:
+def find(family: Family, component_id: str, directories: Sequence[str] = ()) -> Listing:
     """The listing of one component; an unknown id is refused with the nearest known ones."""
-    known = listings(family)
+    known = listings(family, directories)
     if component_id not in known:
         raise RequestError(
             FIELDS[family],
@@ -71,21 +61,62 @@ def find(family: Family, component_id: str) -> Listing:
     return known[component_id]
 
 
-def load(family: Family, component_id: str) -> Component:
-    """Import one component. A file that cannot be imported is named, with the reason."""
-    listing = find(family, component_id)
-    module, _, attribute = listing.module.partition(":")
+def load(family: Family, component_id: str, directories: Sequence[str] = ()) -> Component:
+    """Import one component. One that cannot be imported or used is named, with the reason.
+
+    What comes from a trusted directory has its content in its version: edited is another version.
+    """
+    listing = find(family, component_id, directories)
     try:
-        component = getattr(importlib.import_module(module), attribute or "COMPONENT")
-    except Exception as error:  # a plugin may fail in any way; the user must learn which
+        exported = _exported(listing)
+    except (Exception, SystemExit) as error:  # a plugin may fail in any way
+        raise _broken(family, listing, f"cannot be loaded: {_told(error)}") from error
+    if problem := wrong_export(family, exported):
+        raise _broken(family, listing, problem)
+    assert isinstance(exported, Component)
+    if listing.path is None:
+        return exported
+    return replace(exported, version=f"{exported.version}+{content_hash(listing.path)[:12]}")
+
+
+def create(family: Family, component_id: str, component: Component, *given: Any) -> Any:
+    """What the component makes of its parameters, checked to have what its family asks for."""
+    try:
+        made = component.create(*given)
+    except (RequestError, AgentCompassError):
+        raise
+    except Exception as error:  # a plugin may fail in any way
         raise RequestError(
-            FIELDS[family], f"{component_id!r} ({listing.module}) cannot be loaded: {error!r}"
+            FIELDS[family], f"{component_id!r} cannot be created: {_told(error)}"
         ) from error
-    if not isinstance(component, Component):
-        raise RequestError(
-            FIELDS[family], f"{component_id!r} ({listing.module}) does not export a Component"
-        )
-    return component
+    if problem := wrong_shape(family, made):
+        raise RequestError(FIELDS[family], f"{component_id!r} {problem}")
+    return made
+
+
+def _exported(listing: Listing) -> object:
+    if listing.path is not None:
+        module, attribute = load_module(listing.path), "COMPONENT"
+    else:
+        name, _, attribute = listing.module.partition(":")
+        module = importlib.import_module(name)
+    if not hasattr(module, attribute):
+        raise ImportError(f"it does not export {attribute}")
+    return getattr(module, attribute)
+
+
+def _broken(family: Family, listing: Listing, problem: str) -> RequestError:
+    return RequestError(FIELDS[family], f"{listing.id!r} from {_place(listing)} {problem}")
+
+
+def _told(error: BaseException) -> str:
+    """On one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _place(item: Listing) -> str:
+    return str(item.path) if item.path else f"{item.module} ({item.origin})"
 
 
 @cache
@@ -96,8 +127,9 @@ def _built_in(family: Family) -> tuple[Listing, ...]:
         Listing(
             _built_in_id(family, path),
             "built in",
-            _summary(path),
+            summary(path),
             f"{package}.{path.stem}:COMPONENT",
+            OURS,
         )
         for path in sorted(folder.iterdir())
         if not path.name.startswith(("_", "."))
@@ -107,17 +139,6 @@ def _built_in(family: Family) -> tuple[Listing, ...]:
 
 def _built_in_id(family: Family, path: Path) -> str:
     return path.stem.replace("_", "-") if family == "models" else path.stem
-
-
-def _from_entry_point(entry: EntryPoint) -> Listing:
-    distribution = entry.dist.name if entry.dist else "unknown distribution"
-    return Listing(entry.name, distribution, f"from {distribution}", entry.value)
-
-
-def _summary(path: Path) -> str:
-    source = path / "__init__.py" if path.is_dir() else path
-    found = _FIRST_LINE.match(source.read_text(encoding="utf-8"))
-    return found["line"].strip().rstrip(".") if found else ""
 
 
 def _list_word(family: Family) -> str:

@@ -219,7 +219,8 @@ def test_a_program_that_the_tests_start_cannot_reward_itself(tmp_path: Path) -> 
     tried = try_in_turn(made, [plant(text) for text in programs.values()])
     for name, graded in zip(programs, tried, strict=True):
         assert graded.value == 0.0, (name, graded.evidence)
-        assert ("grader.tampered" in graded.notes) is (name != "late"), name
+        if name != "late":  # ended before it could write, or seen to have written after
+            assert "grader.tampered" in graded.notes, name
 
 
 def test_a_reward_of_one_without_a_passed_test_is_no_success(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from agentcompass.components.registry import registry
+from agentcompass.components.registry import entry_points, registry
 from tests.cli.conftest import Cli
 
 
@@ -37,7 +37,7 @@ def test_json_holds_the_same(cli: Cli) -> None:
 
 
 def test_an_empty_family_is_an_empty_list(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "listings", lambda family: {})
+    monkeypatch.setattr(registry, "listings", lambda family, directories=(): {})
     assert cli("list", "analyzer").out == ""
     assert json.loads(cli("list", "analyzer", "--json").out) == []
 
@@ -46,7 +46,8 @@ def test_two_components_of_one_name_are_refused_naming_both(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = EntryPoint("gsm8k", "somewhere.else:COMPONENT", "agentcompass.benchmarks")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(entry_points, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(entry_points, "_listings", entry_points._listings.__wrapped__)
     answer = cli("list", "benchmark")
     assert answer.code == 2
     assert "somewhere.else" in answer.complaint

@@ -161,7 +161,9 @@ class HarborTasks:
         """The files of solution/ under /solution, and solve.sh run in the workdir."""
         folder = self._folders[sample.task.id]
         if not (folder.solution / "solve.sh").is_file():
-            raise RequestError(FIELD, f"{folder.id} has no solution/solve.sh for the oracle")
+            raise AgentCompassError(
+                Code.FRAMEWORK_UNEXPECTED, f"{folder.id} has no solution/solve.sh for the oracle"
+            )
         paths = sorted(path for path in folder.solution.rglob("*") if path.is_file())
         files = {
             f"{SOLUTION}/{path.relative_to(folder.solution).as_posix()}": path.read_bytes()
@@ -223,6 +225,7 @@ def _grader(folder: TaskFolder, keep: LeftRunning, root: str | None) -> Grader:
         root=root,
         keep=keep,
         declared=frozenset((*config.verifier.env, *config.environment.env)),
+        written=folder.reward_files,
     )
 
 

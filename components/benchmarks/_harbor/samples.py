@@ -23,6 +23,8 @@ from agentcompass.components.contracts.requirements import (
 )
 from agentcompass.components.contracts.task import AnswerKey, Sample, Task
 
+AROUND_TESTS_SECONDS = 60.0
+"""For what happens before and after test.sh, whose time limit is the task's."""
 _TEMPLATE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-(.*)\}", re.DOTALL)
 _FROM = re.compile(r"(?im)^([ \t]*FROM[ \t]+(?:--platform=\S+[ \t]+)?)(\S+)")
 
@@ -45,7 +47,7 @@ def sample(
             category=category if isinstance(category, str) and category else None,
             requirements=_requirements(folder, build, from_images, data_dir),
             run_timeout_seconds=config.agent.timeout_sec,
-            evaluation_timeout_seconds=config.verifier.timeout_sec,
+            evaluation_timeout_seconds=config.verifier.timeout_sec + AROUND_TESTS_SECONDS,
             metadata={key: value for key, value in metadata.items() if value},
         ),
         # Verification finds tests and solution by the task's id, in its folder.

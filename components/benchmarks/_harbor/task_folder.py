@@ -13,12 +13,14 @@ import hashlib
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from agentcompass.components.benchmarks._harbor.task_config import TaskConfig, unknown_keys
 
+TEXT_MAX_BYTES = 1024 * 1024
 COMPOSE_FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 _CANARY = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 
@@ -53,13 +55,19 @@ class TaskFolder:
         path = self.path / "environment" / "Dockerfile"
         return path if path.is_file() else None
 
-    @property
-    def bundled_verifier(self) -> bool:
-        """The verifier's image brings its own tests."""
-        environment = self.config.verifier.environment
-        return (environment is not None and environment.docker_image is not None) or (
-            self.tests / "Dockerfile"
-        ).is_file()
+    @cached_property
+    def reward_files(self) -> frozenset[str]:
+        """Of reward.json and reward.txt those that a text of the tests speaks of."""
+        texts = [
+            path.read_bytes()
+            for path in self.tests.rglob("*")
+            if path.is_file() and path.stat().st_size < TEXT_MAX_BYTES
+        ]
+        return frozenset(
+            name
+            for name in ("reward.json", "reward.txt")
+            if any(name.encode() in text for text in texts)
+        )
 
 
 def read_task(path: Path) -> TaskFolder:

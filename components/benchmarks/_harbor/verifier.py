@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agentcompass.components.benchmarks._harbor.box import FIXED, LOGS, TESTS, Box
 from agentcompass.components.benchmarks._harbor.processes import LeftRunning, end_left_running
+from agentcompass.components.benchmarks._harbor.rewards import REWARD_MAX_BYTES
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import CaptureLimits, Environment
 
@@ -87,6 +88,8 @@ class Grader:
     keep: LeftRunning
     declared: frozenset[str]
     """Variables that the task itself sets."""
+    written: frozenset[str] = frozenset()
+    """Names of reward files that its tests speak of; empty: not known."""
 
 
 async def run_tests(
@@ -117,13 +120,16 @@ async def run_tests(
         )
     output, at_end = _split(result.stdout, mark)
     looked = await _as_root(grader, env, _LOOK, "reading the reward")
-    findings = _unsound(at_end, looked, box)
+    findings = _unsound(at_end, looked, box) | _unexpected(grader, looked)
     if looked.startswith("gone"):
         return Graded({}, output, result.exit_code, ("/logs/verifier was replaced",), (), ())
     capture = await env.capture(LOGS, LOG_LIMITS)
     files = {
-        file.path: file.content for file in capture.files if f"{LOGS}/{file.path}" not in findings
+        file.path: file.content for file in capture.files if not file.path.startswith("reward.")
     }
+    for name in _stats(looked):
+        if name not in findings:  # each by itself: others cannot push it over a limit
+            files[name.removeprefix(f"{LOGS}/")] = await _reward(env, name)
     return Graded(
         files=files,
         output=output,
@@ -162,6 +168,28 @@ def _unsound(at_end: str, now: str, box: Box) -> dict[str, str]:
         elif name not in first or first[name][3:] != (changed, inode):
             found[name] = "was written after the tests had ended"
     return found
+
+
+def _unexpected(grader: Grader, now: str) -> dict[str, str]:
+    """A reward file that the task's tests never speak of, beside one that they do: a program of
+    the agent's that they started wrote it."""
+    there = {name: name.rpartition("/")[2] for name in _stats(now)}
+    return {
+        path: "is no file that the tests write"
+        for path, name in there.items()
+        if grader.written and name not in grader.written
+    }
+
+
+async def _reward(env: Environment, path: str) -> bytes:
+    try:
+        return await env.read_file(path, max_bytes=REWARD_MAX_BYTES)
+    except ValueError:
+        raise AgentCompassError(
+            Code.GRADER_INVALID_REWARD, f"{path} has more than {REWARD_MAX_BYTES} bytes"
+        ) from None
+    except OSError as error:
+        raise AgentCompassError(Code.GRADER_CRASHED, f"{path} cannot be read: {error}") from error
 
 
 def _stats(line: str) -> dict[str, tuple[str, str, str, str, str]]:

@@ -39,6 +39,8 @@ from agentcompass.components.datasets.hub import HubSource
 
 PATCH = "patch.diff"
 PREBAKED_WORKDIR = "/testbed"
+SETUP_SECONDS = 1800.0
+"""For preparing the grader's sandbox, before the tests' own time starts."""
 GIVEN_PATCH = ".agentcompass-solution.patch"
 INSTRUCTION = """\
 The current directory holds a copy of the repository {repo}. Please solve this issue in it:
@@ -203,7 +205,8 @@ class SWEBench:
         if given.packages is not None:
             changes |= {"packages": given.packages, "pip_packages": (), "requirements": ()}
         if given.setup_commands is not None:
-            changes |= {"install": given.setup_commands, "before_install": ()}
+            commands = given.setup_commands
+            changes |= {"install": commands, "install_again": commands, "before_install": ()}
         if given.test_command is not None:
             changes["test_commands"] = (given.test_command,)
         return spec_for(instance).model_copy(update=changes)
@@ -233,6 +236,7 @@ class SWEBench:
                 instruction=instruction,
                 category=instance.repo,
                 requirements=Requirements(workdir=PREBAKED_WORKDIR if prebaked else None),
+                evaluation_timeout_seconds=self.parameters.test_timeout_seconds + SETUP_SECONDS,
                 metadata={**facts, "base_commit": instance.base_commit},
             ),
             # Verification finds the rest by the task's id.

@@ -128,7 +128,8 @@ def _tests(repo: str, account: Account) -> tuple[dict[str, bool], dict[str, str]
     passed: dict[str, bool] = {}
     reasons: dict[str, str] = {}
     for name, items in by_test.items():
-        official = official_name(repo, name)
+        # A log parser's names are the lists' already.
+        official = official_name(repo, name) if account.canary else name
         good, reason = _good(items)
         if good is None:  # skipped: says nothing about a namesake
             reasons.setdefault(official, reason)

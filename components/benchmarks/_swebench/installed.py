@@ -43,8 +43,9 @@ def keep(path):
     if real.startswith(workdir + os.sep):
         return  # the repository's own, judged as such
     digest = hashlib.sha256(os.fsencode(real))
-    with open(path, "rb") as file:
-        digest.update(file.read())
+    if os.path.isfile(real):  # else a link that leads nowhere, yet
+        with open(real, "rb") as file:
+            digest.update(file.read())
     found[path] = digest.hexdigest()
 
 for site in sites:

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 
-from agentcompass.components.benchmarks._swebench.grading import statuses
+from agentcompass.components.benchmarks._swebench.grading import official_name, statuses
 from agentcompass.components.benchmarks._swebench.rows import Instance
 from agentcompass.components.benchmarks._swebench.test_run import Account
 from agentcompass.components.contracts.errors import AgentCompassError, Code
@@ -43,7 +43,7 @@ async def with_parsed_output(account: Account, instance: Instance) -> Account:
     if _has_official_parsers():
         found = await asyncio.to_thread(_official, instance, account.output)
     if found is None:
-        found = parse(account.output)
+        found = _under_both_names(instance.repo, parse(account.output))
     return account.model_copy(
         update={
             "outcomes": statuses(found),
@@ -80,6 +80,15 @@ def parse(log: str) -> dict[str, str]:
             _put(found, waiting.strip(), _WORDS[line.strip()])
             waiting = ""
     return found
+
+
+def _under_both_names(repo: str, found: Mapping[str, str]) -> dict[str, str]:
+    """Whole, and as the lists have them."""
+    named = dict(found)
+    for name, status in found.items():
+        if (official := official_name(repo, name)) != name:
+            _put(named, official, status)
+    return named
 
 
 def _put(found: dict[str, str], name: str, status: str) -> None:

@@ -50,7 +50,9 @@ class Spec(Frozen):
     """Installed after `packages`; they pin."""
     before_install: tuple[str, ...] = ()
     install: tuple[str, ...] = ()
-    """Run in the repository, and once more after the submission was applied."""
+    """Run in the repository."""
+    install_again: tuple[str, ...] = ()
+    """Run once more after the submission was applied: what is compiled or copied must hold it."""
     before_tests: tuple[str, ...] = ()
     test_commands: tuple[str, ...] = ()
     language: str = "py"
@@ -65,7 +67,7 @@ def spec_for(instance: Instance) -> Spec:
     elif not known.test_commands and instance.repo in KNOWN_COMMANDS:
         changes["test_commands"] = (_with_tests(KNOWN_COMMANDS[instance.repo], instance),)
     if instance.install:
-        changes["install"] = (instance.install,)
+        changes["install"] = changes["install_again"] = (instance.install,)
     if instance.python:
         changes["python"] = instance.python
     return known.model_copy(update=changes)
@@ -96,13 +98,15 @@ def _spec(
     commands = _lines(found.get("test_cmd", ()))
     if language == "py":
         commands = tuple(_with_tests(command, instance) for command in commands)
+    install, build = _lines(found.get("install", ())), _lines(found.get("build", ()))
     return Spec(
         python=str(found.get("python", "")),
         packages=tuple(_words(packages)),
         requirements=requirements,
         pip_packages=tuple(found.get("pip_packages", ())),
         before_install=_lines(found.get("pre_install", ())),
-        install=(*_lines(found.get("install", ())), *_lines(found.get("build", ()))),
+        install=(*install, *build),
+        install_again=install if language == "py" else build,
         before_tests=_lines(found.get("eval_commands", ())),
         test_commands=commands,
         language=language,

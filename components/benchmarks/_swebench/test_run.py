@@ -28,18 +28,19 @@ OUTPUT_LIMIT_BYTES = 1024 * 1024
 LOG_LIMIT_BYTES = 32 * 1024 * 1024
 ACCOUNT_LIMIT_KB = 160 * 1024
 OVERHEAD_SECONDS = 120.0
-FIXED_VARIABLES: Mapping[str, str] = {
+FIXED_VARIABLES: Mapping[str, str | None] = {
     "TZ": "UTC",
     "LC_ALL": "C.UTF-8",
     "LANG": "C.UTF-8",
     "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
     "TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS,PYTHONPATH,PYTHONHASHSEED",
     # Of the machine's making: they would change what the tests see.
-    "PYTHONSTARTUP": "",
-    "PYTEST_ADDOPTS": "",
-    "PYTEST_PLUGINS": "",
+    "PYTHONSTARTUP": None,
+    "PYTHONDONTWRITEBYTECODE": None,
+    "PYTEST_ADDOPTS": None,
+    "PYTEST_PLUGINS": None,
 }
+"""None: not set."""
 _ASSIGNMENT = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*=('[^']*'|\"[^\"]*\"|\S*)")
 
 
@@ -87,7 +88,7 @@ async def run_tests(
     *,
     before: str = "",
     timeout_seconds: float,
-    variables: Mapping[str, str] = {},
+    variables: Mapping[str, str | None] = {},
 ) -> Account:
     """Raises grader.crashed or grader.timeout when the warden itself cannot work."""
     how = watching(commands[-1])

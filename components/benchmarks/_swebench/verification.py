@@ -66,7 +66,7 @@ async def judge_patch(
     if parts.tests:
         text = "the patch changes them; the instance's own were used: " + ", ".join(parts.tests)
         evidence.append(Evidence(name="tests", text=text[:1000]))
-    if spec.install:
+    if spec.install_again:
         evidence += await _install_again(env, spec, source)
         if changes := await installed.changes(env):
             notes += [_tampered(change) for change in changes]
@@ -159,7 +159,7 @@ async def _settings(env: Environment, name: str) -> object:
 
 async def _install_again(env: Environment, spec: Spec, source: Source) -> list[Evidence]:
     """As the official harness: what is compiled or copied must hold the submission."""
-    script = activation(source) + "\n".join(spec.install)
+    script = activation(source) + "\n".join(spec.install_again)
     done = await env.exec(script, timeout_seconds=source.step_timeout_seconds, output_limit_kb=64)
     if done.ok:
         return []

@@ -89,7 +89,8 @@ class Run:
 
     def _start(self) -> subprocess.Popen[bytes]:
         script = self.request["script"].replace("@REPORTER@", f"{self.folder}/{self.module}.py")
-        env = {**os.environ, **self.request["env"]}
+        given = {**os.environ, **self.request["env"]}
+        env = {name: value for name, value in given.items() if value is not None}
         if self.request["plugin"]:
             paths = [self.folder, env.get("PYTHONPATH", "")]
             env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))

@@ -59,9 +59,6 @@ class MiniSweAgentParameters(HarnessParameters):
 
 class MiniSweAgent:
     needs = Needs(tools=True)
-    requires: tuple[str, ...] = ("minisweagent",)
-    """Modules that must be importable; preflight names the extra that brings them."""
-    extra = "mini-swe-agent"
 
     def __init__(self, parameters: MiniSweAgentParameters) -> None:
         self.parameters = parameters
@@ -142,4 +139,10 @@ def _check_template(template: str) -> None:
         raise ValueError(f"unknown variables {', '.join(unknown)}; known: {known}")
 
 
-COMPONENT = Component(version="1", create=MiniSweAgent, parameters=MiniSweAgentParameters)
+COMPONENT = Component(
+    version="1",
+    create=MiniSweAgent,
+    parameters=MiniSweAgentParameters,
+    requires=("minisweagent",),
+    extra="mini-swe-agent",
+)

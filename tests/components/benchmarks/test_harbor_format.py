@@ -74,7 +74,7 @@ def test_everything_a_task_asks_for_is_in_its_requirements(tmp_path: Path) -> No
     task = task_of(tmp_path, FULL)
     required = task.requirements
     assert (task.id, task.category) == ("answer", "security")
-    assert (task.run_timeout_seconds, task.evaluation_timeout_seconds) == (900.5, 30)
+    assert (task.run_timeout_seconds, task.evaluation_timeout_seconds) == (900.5, 90)
     assert (required.image, required.workdir, required.user) == ("org/full:1", "/srv", "1000")
     limits = required.resources
     assert (limits.cpus, limits.memory_mb, limits.disk_mb, limits.gpus) == (1.5, 4096, None, 1)

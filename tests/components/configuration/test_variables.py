@@ -1,7 +1,7 @@
 import pytest
 
+from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import RequestError
-from agentcompass.components.environments._variables import resolved
 
 
 def test_a_value_that_is_a_reference_is_read_from_the_shell() -> None:

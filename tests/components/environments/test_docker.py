@@ -319,9 +319,10 @@ def test_leftovers_are_those_of_this_machines_dead(monkeypatch: pytest.MonkeyPat
 
 
 def test_programs_planted_before_ours_do_not_end_or_blind_the_sandbox() -> None:
-    """An agent as root puts its own `sh`, `cat`, … first in the PATH; ours are found all the same."""
+    """An agent as root puts its own `sh`, `cat`, … first in the PATH; ours are found anyway."""
     names = "sh bash cat head stat tar find mkdir mv chown"
-    plant = f"for n in {names}; do printf '#!/bin/false\\n' > /usr/local/sbin/$n; done"
+    each = "printf '#!/bin/false\\n' > /usr/local/sbin/$n"
+    plant = f"mkdir -p /usr/local/sbin; for n in {names}; do {each}; done"
 
     async def run() -> None:
         async with sandbox() as env:

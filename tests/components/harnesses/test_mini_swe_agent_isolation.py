@@ -238,5 +238,4 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "minisweagent", None)
     with pytest.raises(RequestError, match=r"pip install 'agentcompass\[mini-swe-agent\]'"):
         library.load()
-    assert MiniSweAgent.requires == ("minisweagent",)
-    assert MiniSweAgent.extra == "mini-swe-agent"
+    assert (COMPONENT.requires, COMPONENT.extra) == (("minisweagent",), "mini-swe-agent")

@@ -1,0 +1,90 @@
+"""Whether an address leads to the project the task is about: its newer files hold the answer."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from agentcompass.components.analyzers._actions import Action, actions
+from agentcompass.components.analyzers._written import code_of
+from agentcompass.components.contracts.analysis import FinishedAttempt
+
+URL = re.compile(r"(?:https?|git|ssh)://[^\s\"'<>|;)\]}]+|git@[\w.-]+:[^\s\"'<>|;)]+")
+_HOSTS = re.compile(
+    r"(?:^|\.)(?:github\.com|githubusercontent\.com|gitlab\.com|bitbucket\.org|codeberg\.org"
+    r"|jsdelivr\.net|sourceforge\.net|sr\.ht)$"
+)
+_REMOTE = re.compile(r"(?:github\.com|gitlab\.com|bitbucket\.org)[/:]([\w.-]+/[\w.-]+)")
+
+
+class Upstream:
+    """The project of one attempt, from its task and from what the agent saw of it."""
+
+    def __init__(self, attempt: FinishedAttempt) -> None:
+        text = f"{attempt.task_id} {attempt.detail.category or ''}".lower()
+        self._names = {w for w in re.split(r"[^a-z0-9]+", text) if len(w) > 2 and not w.isdigit()}
+        self._projects = {_plain(p) for p in _REMOTE.findall(attempt.detail.instruction)}
+        self._files = {
+            name
+            for action in actions(attempt)
+            for path in _paths(action)
+            if "." in (name := path.rsplit("/", 1)[-1]) and not name.endswith((".sh", ".txt"))
+        }
+
+    def learn(self, output: str) -> None:
+        """Remotes that git named."""
+        self._projects.update(_plain(p) for p in _REMOTE.findall(output[:20_000]))
+
+    def is_upstream(self, url: str) -> bool:
+        address = url.replace("git@", "https://").replace(":", "/", 1) if "@" in url[:5] else url
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            return False
+        if not _HOSTS.search(parts.hostname or address.split("/")[2 if "//" in address else 0]):
+            return False
+        pieces = [p for p in parts.path.lower().split("/") if p]
+        if pieces[:1] == ["repos"]:  # api.github.com/repos/owner/name
+            pieces = pieces[1:]
+        if pieces[:1] in (["gh"], ["npm"]):  # cdn.jsdelivr.net/gh/owner/name@version
+            pieces = pieces[1:]
+        if len(pieces) < 2:
+            return False
+        project = _plain("/".join(pieces[:2]))
+        if project in self._projects:
+            return True
+        if re.split(r"[^a-z0-9]+", project.split("/")[1])[0] in self._names:
+            return True
+        return len(pieces) > 3 and pieces[-1] in {name.lower() for name in self._files}
+
+
+def urls(action: Action) -> Iterator[str]:
+    """Addresses the action really calls, not those that stand in a text it prints or writes."""
+    yield from action.urls
+    for command in action.commands:
+        if command.program in ("curl", "wget", "http", "aria2c", "lynx", "w3m", "git", "pip", "uv"):
+            for word in command.words:
+                if command.program == "git" and command.words[:1] not in CLONES:
+                    continue
+                yield from (found.group().rstrip(".,") for found in URL.finditer(word))
+        code = code_of(command)
+        if code and CALLS.search(code):
+            yield from (found.group().rstrip(".,") for found in URL.finditer(code))
+
+
+CLONES = (("clone",), ("fetch",), ("pull",), ("ls-remote",), ("remote",), ("submodule",))
+CALLS = re.compile(
+    r"urlopen|urlretrieve|requests\.|httpx\.|aiohttp|http\.client|fetch\(|socket\.|load_dataset"
+)
+
+
+def _paths(action: Action) -> Iterator[str]:
+    if action.path:
+        yield action.path
+    for command in action.commands:
+        if command.program not in ("curl", "wget", "git"):
+            yield from (w for w in command.words if "/" in w and "://" not in w)
+            yield from command.outputs
+
+
+def _plain(project: str) -> str:
+    return re.sub(r"\.git$|@.*$", "", project.lower().rstrip("/"))

@@ -1,0 +1,140 @@
+"""Use of the network by agents: which hosts, what for, and what was refused."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from agentcompass.components.analyzers._actions import Action, actions, is_web_tool
+from agentcompass.components.analyzers._findings import Findings, Kind
+from agentcompass.components.analyzers._shell import Command
+from agentcompass.components.analyzers._upstream import CALLS, URL, urls
+from agentcompass.components.analyzers._written import code_of, with_embedded
+from agentcompass.components.contracts.analysis import AnalyzerParameters, FinishedAttempt, Report
+from agentcompass.components.contracts.protocols import Component
+
+KINDS = {
+    "web": Kind("warning", "the agent read pages or files from the network"),
+    "remote": Kind("warning", "the agent reached another machine or repository"),
+    "packages": Kind("info", "the agent installed packages from the network"),
+    "refused": Kind(
+        "info",
+        "the agent tried the network and did not get through",
+        "Put into the image what agents keep trying to install or fetch, or open the network",
+        "lost",
+    ),
+}
+_INSTALLERS = {
+    "pip": ("install", "download", "wheel"), "pip3": ("install", "download"),
+    "uv": ("pip", "add", "sync", "tool"), "uvx": ("",), "pipx": ("install", "run"),
+    "poetry": ("add", "install"), "conda": ("install", "create"), "mamba": ("install",),
+    "npm": ("install", "i", "ci", "add"), "npx": ("",), "yarn": ("add", "install"),
+    "pnpm": ("add", "install", "i"), "cargo": ("install", "add"), "go": ("get", "install"),
+    "gem": ("install",), "bundle": ("install",), "apt-get": ("install", "update"),
+    "apt": ("install", "update"), "apk": ("add", "update"), "dnf": ("install",),
+    "yum": ("install",), "brew": ("install",), "composer": ("install", "require"),
+}  # fmt: skip
+_REMOTES = frozenset(["ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "socat"])
+_REFUSED = re.compile(
+    r"(?i)could not resolve|couldn't connect|connection (?:refused|timed out|reset)"
+    r"|network is unreachable|name or service not known|temporary failure in name resolution"
+    r"|failed to establish a new connection|no route to host|ENOTFOUND|EAI_AGAIN|ECONNREFUSED"
+    r"|could not find a version that satisfies|failed to fetch|unable to connect|max retries"
+    r"|403 forbidden by|blocked by|proxy.{0,20}(?:refused|denied|403)"
+)
+_LOCAL = re.compile(
+    r"(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[?::1\]?|.*\.(?:local|internal))$"
+)
+
+
+class NetworkParameters(AnalyzerParameters):
+    allowed_hosts: tuple[str, ...] = ()
+    """Use of these hosts, and of those below them, is not reported."""
+
+
+class Network:
+    def __init__(self, parameters: NetworkParameters) -> None:
+        self._allowed = tuple(host.lower() for host in parameters.allowed_hosts)
+        self._findings = Findings(KINDS, parameters.examples)
+        self._hosts: Counter[str] = Counter()
+
+    def look_at(self, attempt: FinishedAttempt) -> None:
+        found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        hosts = set()
+        for action in actions(attempt):
+            for kind, host in self._uses(action):
+                refused = _REFUSED.search(action.output[:20_000]) is not None
+                found["refused" if refused else kind].append(
+                    (action.step, action.line or f"{action.tool} {' '.join(action.urls)}")
+                )
+                if host:
+                    hosts.add(host)
+        self._hosts.update(hosts)
+        for kind, places in found.items():
+            self._findings.add(kind, attempt, places[0][1], [step for step, _ in places])
+
+    def report(self) -> Report:
+        hosts = dict(self._hosts.most_common(50))
+        named = ", ".join(f"{host} ({count})" for host, count in list(hosts.items())[:10])
+        intro = f"Hosts, with the number of attempts: {named}.\n" if hosts else ""
+        return self._findings.report({"hosts": hosts}, intro)
+
+    def _uses(self, action: Action) -> Iterator[tuple[str, str]]:
+        """Kind and host of each use."""
+        named = [host for url in urls(action) if (host := _host(url)) and self._counts(host)]
+        yield from (("web", host) for host in named)
+        if is_web_tool(action.tool) and not action.line and not action.urls:
+            yield "web", ""  # a search
+        for command in with_embedded(action):
+            if _installs(command):
+                yield "packages", ""
+            elif _reaches(command):
+                yield "remote", ""
+            elif not named and CALLS.search(code := code_of(command)):
+                hosts = [_host(found.group()) for found in URL.finditer(code)]
+                if any(self._counts(host) for host in hosts if host):
+                    yield "web", ""
+
+    def _counts(self, host: str) -> bool:
+        if _LOCAL.match(host):
+            return False
+        return not any(host == one or host.endswith(f".{one}") for one in self._allowed)
+
+
+def _host(url: str) -> str:
+    address = url.replace("git@", "ssh://", 1).replace(":", "/", 2) if url[:4] == "git@" else url
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _installs(command: Command) -> bool:
+    program, words = command.program, command.words
+    if re.fullmatch(r"python[\d.]*", program) and words[:2] == ("-m", "pip"):
+        program, words = "pip", words[2:]
+    if (verbs := _INSTALLERS.get(program)) is None:
+        return False
+    if {"--no-index", "--offline", "--version", "--help", "--dry-run"} & set(words):
+        return False
+    local = [w for w in words[1:] if not w.startswith("-")]
+    if program.startswith("pip") and local and all(w.startswith((".", "/")) for w in local):
+        return "--no-deps" not in words and "--no-build-isolation" not in words
+    return verbs == ("",) or bool(words) and words[0] in verbs
+
+
+def _reaches(command: Command) -> bool:
+    words = command.words
+    if command.program == "rsync":
+        return any(":" in word for word in words)
+    if command.program in _REMOTES:
+        hosts = [w for w in words if not w.startswith("-")]
+        return bool(hosts) and not any(_LOCAL.match(w.split("@")[-1]) for w in hosts)
+    if command.program != "git":
+        return False
+    if words[:1] == ("clone",):
+        return any("://" in w or w.startswith("git@") for w in words)
+    return words[:1] in (("fetch",), ("pull",), ("push",), ("ls-remote",))
+
+
+COMPONENT = Component(version="1", create=Network, parameters=NetworkParameters)

@@ -1,0 +1,139 @@
+"""analysis.md: what to do first, the most costly first; then what each analyzer found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentcompass.components.contracts.analysis import Advice, FinishedAttempt, Stake
+from agentcompass.components.results.numbers_shown import count, format_number
+
+if TYPE_CHECKING:
+    from agentcompass.components.execution.analysis import Analysis
+
+
+@dataclass
+class Attempts:
+    """The attempts of the run with their points, to tell what a piece of advice is worth."""
+
+    values: dict[tuple[str, int], float | None] = field(default_factory=dict)
+    """Task id and index → the primary; None: unscored."""
+    without_trajectory: int = 0
+
+    def add(self, attempt: FinishedAttempt) -> None:
+        key = attempt.record.key
+        self.values[key.task_id, key.index] = attempt.record.value
+        self.without_trajectory += attempt.trajectory is None
+
+    def points(self, attempts: Iterable[tuple[str, int | None]], stake: Stake) -> float:
+        """What these attempts lost or won: an attempt is worth one point, full marks.
+
+        Scores outside 0..1 are scaled to what was reached in this run.
+        """
+        if stake == "nothing":
+            return 0.0
+        low, high = self._range()
+        total = 0.0
+        for key in self._expanded(attempts):
+            value = self.values[key]
+            share = 0.0 if value is None else (value - low) / (high - low)
+            total += share if stake == "won" else 1.0 - share
+        return total
+
+    def _expanded(self, attempts: Iterable[tuple[str, int | None]]) -> set[tuple[str, int]]:
+        wanted = set(attempts)
+        whole = {task for task, index in wanted if index is None}
+        return {key for key in self.values if key in wanted or key[0] in whole}
+
+    def _range(self) -> tuple[float, float]:
+        known = [value for value in self.values.values() if value is not None]
+        low, high = min([0.0, *known]), max([1.0, *known])
+        return low, high
+
+
+class Priced(NamedTuple):
+    """A piece of advice, those of several analyzers with the same action made one."""
+
+    action: str
+    reasons: tuple[str, ...]
+    analyzers: tuple[str, ...]
+    attempts: int
+    points: float
+    stake: Stake
+    urgent: bool
+
+
+def to_do(analysis: "Analysis") -> list[Priced]:
+    """By urgency, then by points at stake, then by attempts."""
+    together: dict[str, list[tuple[str, Advice]]] = {}
+    for name, report in analysis.reports.items():
+        for advice in report.advice:
+            together.setdefault(advice.action, []).append((name, advice))
+    priced = [_priced(found, analysis.attempts) for found in together.values()]
+    return sorted(priced, key=lambda p: (not p.urgent, -p.points, -p.attempts, p.action))
+
+
+def _priced(found: list[tuple[str, Advice]], attempts: Attempts) -> Priced:
+    keys = {key for _, advice in found for key in advice.attempts}
+    stake = next((a.stake for _, a in found if a.stake != "nothing"), found[0][1].stake)
+    return Priced(
+        action=found[0][1].action,
+        reasons=tuple(dict.fromkeys(advice.reason for _, advice in found)),
+        analyzers=tuple(dict.fromkeys(name for name, _ in found)),
+        attempts=len(keys),
+        points=attempts.points(keys, stake),
+        stake=stake,
+        urgent=any(advice.urgent for _, advice in found),
+    )
+
+
+def analysis_markdown(analysis: "Analysis") -> str:
+    parts = ["# Analysis\n", _overview(analysis), "## What to do\n", _to_do_lines(analysis)]
+    broken = [f"- analyzer `{name}` failed {why}" for name, why in analysis.failed.items()]
+    broken += [f"- {problem}" for problem in analysis.unreadable[:20]]
+    if broken:
+        parts.append("## Not analyzed\n\n" + "\n".join(broken) + "\n")
+    quiet = [name for name, report in analysis.reports.items() if not report.markdown]
+    for name, report in analysis.reports.items():
+        if report.markdown:
+            parts.append(f"## {name}\n\n{report.markdown}")
+    if quiet:
+        parts.append("## Nothing found\n\n" + ", ".join(quiet) + "\n")
+    return "\n".join(parts)
+
+
+def _overview(analysis: "Analysis") -> str:
+    values = analysis.attempts.values
+    unscored = sum(value is None for value in values.values())
+    text = f"{count(len(values), 'attempt')}, {unscored} without a score"
+    if analysis.attempts.without_trajectory:
+        text += f", {analysis.attempts.without_trajectory} without a trajectory"
+    return (
+        f"{text}. Each finding names task, attempt and steps; the JSON files beside this page hold "
+        "all of them.\n"
+    )
+
+
+def _to_do_lines(analysis: "Analysis") -> str:
+    listed = to_do(analysis)
+    if not analysis.attempts.values:
+        return "Nothing: no attempt has ended.\n"
+    if not listed:
+        return "Nothing: no analyzer found anything to act on.\n"
+    lines = []
+    for number, item in enumerate(listed, 1):
+        lines.append(f"{number}. **{item.action}.** {_stake(item)}")
+        for reason in item.reasons[:3]:
+            lines.append(f"   - {reason}")
+        where = ", ".join(f"[{name}](#{name})" for name in item.analyzers)
+        lines.append(f"   - see {where}")
+    return "\n".join(lines) + "\n"
+
+
+def _stake(item: Priced) -> str:
+    if item.stake == "nothing" or item.points < 0.005:
+        return ""
+    points = format_number(round(item.points, 2)) + (" point" if item.points == 1 else " points")
+    attempts = count(item.attempts, "attempt")
+    if item.stake == "won":
+        return f"Up to {points} may be undeserved ({attempts})."
+    return f"Up to {points} were lost here ({attempts})."

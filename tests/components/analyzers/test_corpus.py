@@ -1,0 +1,96 @@
+"""Every analyzer on planted attempts of six harness formats: its hits and misses are exact."""
+
+from collections import defaultdict
+
+import pytest
+
+from agentcompass.components.contracts.analysis import Finding, Report
+from agentcompass.components.registry import registry
+from tests.components.analyzers.corpus import Planted, planted
+
+ANALYZERS = tuple(registry.listings("analyzers"))
+
+
+def reported(corpus: list[Planted]) -> dict[str, Report]:
+    reports = {}
+    for name in ANALYZERS:
+        component = registry.load("analyzers", name)
+        analyzer = component.create(component.parameters())
+        for one in corpus:
+            analyzer.look_at(one.attempt)
+        reports[name] = analyzer.report()
+    return reports
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Planted]:
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def reports(corpus: list[Planted]) -> dict[str, Report]:
+    return reported(corpus)
+
+
+def said(reports: dict[str, Report]) -> dict[str, set[str]]:
+    """Name of the planted attempt → what was said of it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, report in reports.items():
+        for finding in report.findings:
+            found[finding.task_id.split("/", 1)[1]].add(f"{name}:{finding.kind}")
+    return found
+
+
+def test_hits_and_misses_are_exact(corpus: list[Planted], reports: dict[str, Report]) -> None:
+    found = said(reports)
+    wrong = {
+        one.name: (sorted(one.found - found[one.name]), sorted(found[one.name] - one.found))
+        for one in corpus
+        if found[one.name] != one.found
+    }
+    assert wrong == {}, "name: (not found, found too much)"
+
+
+def test_precision_and_recall(corpus: list[Planted], reports: dict[str, Report]) -> None:
+    """Against what is true of the attempts, cases beyond the rules included."""
+    found = said(reports)
+    print(f"\n{len(corpus)} attempts\n{'analyzer':<18} hits  wrong  missed  precision  recall")
+    for name in ANALYZERS:
+        hits = wrong = missed = 0
+        for one in corpus:
+            true = {t for t in (one.found - one.wrong) | one.missed if t.startswith(f"{name}:")}
+            told = {t for t in found[one.name] if t.startswith(f"{name}:")}
+            hits += len(told & true)
+            wrong += len(told - true)
+            missed += len(true - told)
+        precision, recall = hits / max(1, hits + wrong), hits / max(1, hits + missed)
+        print(f"{name:<18} {hits:>4} {wrong:>6} {missed:>7} {precision:>10.2f} {recall:>7.2f}")
+        assert hits > 0, f"nothing planted for {name}"
+        assert precision >= 0.9
+        assert recall >= 0.9
+
+
+def test_each_analyzer_meets_good_and_bad_of_several_formats(corpus: list[Planted]) -> None:
+    styles = {one.attempt.trajectory.agent.name for one in corpus if one.attempt.trajectory}
+    assert len(styles) >= 5
+    assert len(corpus) >= 60
+    assert sum(not one.found for one in corpus) >= 20
+
+
+def test_a_finding_names_steps_and_evidence(reports: dict[str, Report]) -> None:
+    used = {
+        f.task_id.split("/", 1)[1]: f
+        for f in reports["history_peeking"].findings
+        if f.kind == "used"
+    }
+    shown: Finding = used["fix taken from a commit, codex"]
+    assert shown.attempt == 1
+    assert shown.steps == (3, 4)
+    assert "git show 9f3c2ab17" in shown.evidence
+    assert "return self.width * self.height" in shown.evidence
+    assert shown.severity == "serious"
+
+
+def test_no_key_is_repeated(reports: dict[str, Report]) -> None:
+    assert all("q7Zk3mV9" not in f.evidence for f in reports["leaked_keys"].findings)
+    assert "q7Zk3mV9" not in reports["leaked_keys"].markdown

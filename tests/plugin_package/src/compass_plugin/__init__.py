@@ -1,0 +1,1 @@
+"""Components from outside of AgentCompass."""
