@@ -1,6 +1,7 @@
 """`agentcompass analysis`: run the analyzers again over a finished run."""
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ def analysis(
     store = open_run_folder(run_dir)
     folder = Path(output).expanduser().absolute() if output else store.folder.analysis
     _make_room(folder, override=override)
+    logging.getLogger("agentcompass").addHandler(logging.NullHandler())  # `_tell` says it all
     done = analyze(store, given, folder)
     return _tell(done, as_json=json)
 

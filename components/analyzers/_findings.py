@@ -95,7 +95,7 @@ class Findings:
         found, about = list(self._found[kind].values()), self._kinds[kind]
         return Advice(
             action=about.action,
-            reason=f"{counted(found)}: {about.meaning}",
+            reason=f"{counted(found)}: {about.meaning}; such as {described(found[0])}",
             attempts=tuple((finding.task_id, finding.attempt) for finding in found),
             stake=about.stake,
             urgent=about.urgent,

@@ -2,15 +2,20 @@
 
 import re
 
+_CODE = (
+    "py|pyi|js|jsx|mjs|cjs|ts|tsx|go|rs|java|kt|scala|rb|php|c|cc|cpp|cs|swift|exs?|pl|t|sh|bats"
+)
 TEST_FILE = re.compile(
-    r"(?:^|/)(?:tests?|testing|spec|specs|__tests__)/|(?:^|/)test_[^/]+\.\w+$"
-    r"|(?:^|/)[^/]+(?:_test|_spec|\.test|\.spec|Tests?)\.\w+$|(?:^|/)conftest\.py$"
+    r"(?:^|/)(?:tests?|testing|spec|specs|__tests__)(?:/|$)|(?:^|/)conftest\.py$"
+    rf"|(?:^|/)test_[^/]+\.(?:{_CODE})$"
+    rf"|(?:^|/)[^/]+(?:_test|_spec|\.test|\.spec|Tests?)\.(?:{_CODE})$"
 )
 HIDDEN_PLACES = ("/tests", "/solution", "/oracle", "/verifier", "/grader", "/logs/verifier")
 """Where benchmarks put tests, solutions and rewards that an agent is not meant to meet."""
 HIDDEN_NAMES = (
     "test_outputs.py", "solution.sh", "solve.sh", "reward.txt", "reward.json", "answer_key*",
-    "gold_patch*", "gold.patch", "test_patch*", "test.patch", "hidden_test*", "reference_solution*",
+    "gold_patch*", "gold.patch", "test_patch.diff", "test.patch", "hidden_test*",
+    "reference_solution*",
 )  # fmt: skip
 """File names of the same, wherever they stand. `*` stands for anything."""
 

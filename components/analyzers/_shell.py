@@ -12,7 +12,12 @@ LONGEST = 50_000
 """Characters of a command line that are read."""
 _DEEPEST = 4
 _KEYWORDS = frozenset(["if", "then", "else", "elif", "do", "while", "until", "!", "{", "time"])
-_WRAPPERS = frozenset(["sudo", "env", "nohup", "exec", "command", "builtin", "stdbuf", "nice"])
+_WRAPPERS = {
+    "sudo": ("-u", "-g", "-h", "-C", "-p"), "env": ("-u", "-C"), "nice": ("-n",), "stdbuf": (),
+    "nohup": (), "exec": ("-a",), "command": (), "builtin": (), "watch": ("-n",),
+    "timeout": ("-k", "-s"), "xargs": ("-n", "-I", "-P", "-L", "-d", "-a"),
+}  # fmt: skip
+"""Programs that run the one named behind them, and their options that take a value."""
 _SHELLS = frozenset(["bash", "sh", "zsh", "dash", "ash"])
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
@@ -89,12 +94,10 @@ def _unwrapped(raw: _Raw) -> _Raw | None:
         first = words[0].rsplit("/", 1)[-1]
         if first in _KEYWORDS or _ASSIGNMENT.match(words[0]):
             words.pop(0)
-        elif first in _WRAPPERS or first in ("timeout", "xargs", "watch"):
+        elif first in _WRAPPERS:
             words.pop(0)
             while words and (words[0].startswith("-") or _ASSIGNMENT.match(words[0])):
-                takes_value = first in ("xargs", "timeout") and len(words[0]) == 2
-                option = words.pop(0)
-                if takes_value and words and option in ("-n", "-I", "-P", "-L", "-k", "-s"):
+                if words.pop(0) in _WRAPPERS[first] and words:
                     words.pop(0)
             if first == "timeout" and words:
                 words.pop(0)

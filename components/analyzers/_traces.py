@@ -21,15 +21,19 @@ class Traces:
 
     def __init__(self, instruction: str, needed_chars: int) -> None:
         self._needed = needed_chars
-        self._innocent = set(_lines(instruction))
+        self._unread = [instruction]
+        self._innocent: set[str] = set()
         self._shown: set[str] = set()
         self._places: set[str] = set()
 
     def innocent(self, text: str) -> None:
-        self._innocent.update(_lines(text))
+        self._unread.append(text)  # its lines matter only once something is shown
 
     def shown(self, text: str) -> None:
         """What looking where one should not brought to light."""
+        for innocent in self._unread:
+            self._innocent.update(_lines(innocent))
+        self._unread.clear()
         if len(self._shown) < _MOST_LINES:
             self._shown.update(line for line in _lines(text) if line not in self._innocent)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from agentcompass.components.analyzers._actions import Action, actions
+from agentcompass.components.analyzers._actions import Action
 from agentcompass.components.analyzers._written import code_of
 from agentcompass.components.contracts.analysis import FinishedAttempt
 
@@ -16,23 +16,27 @@ _HOSTS = re.compile(
 _REMOTE = re.compile(r"(?:github\.com|gitlab\.com|bitbucket\.org)[/:]([\w.-]+/[\w.-]+)")
 
 
+_ANYWHERE = re.compile(
+    r"readme|license|changelog|(?:setup|main|index|__init__|__main__|conftest|utils?)\.\w+$"
+    r"|package(?:-lock)?\.json$|pyproject\.toml$|requirements|.*\.(?:sh|txt|log|out|git)$"
+)
+"""File names that stand in every project."""
+
+
 class Upstream:
-    """The project of one attempt, from its task and from what the agent saw of it."""
+    """The project of one attempt, from its task and from what the agent saw of it so far."""
 
     def __init__(self, attempt: FinishedAttempt) -> None:
         text = f"{attempt.task_id} {attempt.detail.category or ''}".lower()
-        self._names = {w for w in re.split(r"[^a-z0-9]+", text) if len(w) > 2 and not w.isdigit()}
+        self._names = set(re.split(r"[^a-z0-9]+", text))
         self._projects = {_plain(p) for p in _REMOTE.findall(attempt.detail.instruction)}
-        self._files = {
-            name
-            for action in actions(attempt)
-            for path in _paths(action)
-            if "." in (name := path.rsplit("/", 1)[-1]) and not name.endswith((".sh", ".txt"))
-        }
+        self._files: set[str] = set()
 
-    def learn(self, output: str) -> None:
-        """Remotes that git named."""
-        self._projects.update(_plain(p) for p in _REMOTE.findall(output[:20_000]))
+    def learn(self, action: Action) -> None:
+        """Remotes that git named, and the project's files the agent worked with."""
+        self._projects.update(_plain(p) for p in _REMOTE.findall(action.output[:20_000]))
+        names = (path.rsplit("/", 1)[-1].lower() for path in _paths(action))
+        self._files.update(name for name in names if "." in name and not _ANYWHERE.match(name))
 
     def is_upstream(self, url: str) -> bool:
         address = url.replace("git@", "https://").replace(":", "/", 1) if "@" in url[:5] else url
@@ -52,9 +56,10 @@ class Upstream:
         project = _plain("/".join(pieces[:2]))
         if project in self._projects:
             return True
-        if re.split(r"[^a-z0-9]+", project.split("/")[1])[0] in self._names:
+        # As in the task id `django__django-11099`; one of the two alone may be any project.
+        if all(re.split(r"[^a-z0-9]+", part)[0] in self._names for part in project.split("/")):
             return True
-        return len(pieces) > 3 and pieces[-1] in {name.lower() for name in self._files}
+        return len(pieces) > 3 and pieces[-1] in self._files
 
 
 def urls(action: Action) -> Iterator[str]:
@@ -73,7 +78,8 @@ def urls(action: Action) -> Iterator[str]:
 
 CLONES = (("clone",), ("fetch",), ("pull",), ("ls-remote",), ("remote",), ("submodule",))
 CALLS = re.compile(
-    r"urlopen|urlretrieve|requests\.|httpx\.|aiohttp|http\.client|fetch\(|socket\.|load_dataset"
+    r"urlopen|urlretrieve|\b(?:requests|httpx|aiohttp|urllib3?)\b|http\.client|fetch\(|socket\."
+    r"|load_dataset"
 )
 
 

@@ -82,7 +82,7 @@ def code_of(command: Command) -> str:
     """The program text an interpreter is given on its command line or its input."""
     if not _INTERPRETERS.match(command.program):
         return ""
-    for number, word in enumerate(command.words):
+    for number, word in enumerate(command.words[:50]):
         if word in ("-c", "-e", "-ne", "-pe") and number + 1 < len(command.words):
             return command.words[number + 1]
     return command.stdin

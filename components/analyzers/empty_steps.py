@@ -1,5 +1,6 @@
 """Replies that do nothing: no text and no tool call, or nothing but reasoning."""
 
+from itertools import zip_longest
 from typing import Annotated
 
 from pydantic import Field
@@ -46,7 +47,7 @@ class EmptySteps:
         steps = attempt.steps
         agent = [step for step in steps if step.source == "agent"]
         found: dict[str, list[Step]] = {"empty": [], "reasoning_only": []}
-        for step, following in zip(steps, (*steps[1:], None), strict=True):
+        for step, following in zip_longest(steps, steps[1:]):
             if step.source != "agent" or step.message.strip() or step.tool_calls:
                 continue
             if step.observation is not None:  # a result some converters give a step of its own

@@ -56,7 +56,7 @@ class HistoryPeeking:
                 found["used"].append((action.step, use))
             why, direct = _why(action, past, upstream)
             if why is None and not traces.touches(action):
-                upstream.learn(action.output)
+                upstream.learn(action)
                 traces.innocent(action.output)
                 past.update(_listed(action))
                 continue

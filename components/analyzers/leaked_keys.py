@@ -37,13 +37,24 @@ _SHAPES = re.compile(
     r"|ya29\.[A-Za-z0-9_-]{30,300}|dtn_[A-Za-z0-9]{32,100}"
     r")(?![A-Za-z0-9])"
 )
+_MARKS = (
+    "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "AKIA", "ASIA",
+    "AIza", "xox", "npm_", "pypi-", "ya29.", "dtn_",
+)  # fmt: skip
+"""One of them stands in every shape: a quick look before the slow one."""
 _PRIVATE = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----\s*(?:\\n)?[A-Za-z0-9+/=]{40}")
 _NAMED = re.compile(
-    r"(?i)\b[\w.-]*(?:api[_-]?key|access[_-]?token|auth[_-]?token|secret[_-]?key|client[_-]?secret)"
-    r"[\"']?\s*[:=]\s*[\"']?([A-Za-z0-9_+/=.-]{24,200})(?![A-Za-z0-9])"
+    r"(?i)(?:api[_-]?key|access[_-]?token|auth[_-]?token|secret[_-]?key|client[_-]?secret)"
+    r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9_+/=.-]{24,200})(?![A-Za-z0-9])"
 )
+_NAMES = (
+    "api_key", "api-key", "apikey", "access_token", "access-token", "accesstoken", "auth_token",
+    "auth-token", "authtoken", "secret_key", "secret-key", "secretkey", "client_secret",
+    "client-secret", "clientsecret",
+)  # fmt: skip
 _MASKED = re.compile(
-    r"(?i)\b[\w-]*(?:key|token|secret|password|passwd|credential)s?[\"']?\s*[:=]\s*[\"']?\*\*\*(?!\*)"
+    r"(?i)\b\w{0,40}?(?:key|token|secret|password|passwd|credential)s?[\"']?\s{0,4}[:=]\s{0,4}"
+    r"[\"']?\*\*\*(?!\*)"
     r"|\bbearer \*\*\*(?!\*)"
 )
 _DUMMY = re.compile(
@@ -78,7 +89,7 @@ class LeakedKeys:
 
     def _search(self, attempt: FinishedAttempt, place: str, text: str, steps: list[int]) -> None:
         text = text[:_LONGEST]
-        if place == "result" and (masked := _MASKED.search(text)):
+        if place == "result" and "***" in text and (masked := _MASKED.search(text)):
             self._findings.add("own_key", attempt, f"in a result: {masked.group()}", steps)
         for found in _keys(text):
             if not any(word in found for word in self._ignore):
@@ -87,12 +98,14 @@ class LeakedKeys:
 
 
 def _keys(text: str) -> Iterator[str]:
-    for found in _SHAPES.finditer(text):
-        if _looks_live(found.group()):
-            yield found.group()
-    if found_private := _PRIVATE.search(text):
+    if any(mark in text for mark in _MARKS):
+        for found in _SHAPES.finditer(text):
+            if _looks_live(found.group()):
+                yield found.group()
+    if "-----BEGIN" in text and (found_private := _PRIVATE.search(text)):
         yield found_private.group()
-    for found in _NAMED.finditer(text):
+    plain = text.lower()
+    for found in _NAMED.finditer(text) if any(name in plain for name in _NAMES) else ():
         if (
             _looks_live(found[1])
             and re.search(r"\d", found[1])

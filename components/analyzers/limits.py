@@ -13,10 +13,10 @@ def _kind(what: str, advice: str) -> Kind:
 
 
 KINDS = {
-    "steps": _kind("steps", "Raise step_limit in --harness-params, or accept the limit as a rule"),
-    "time": _kind("time", "Raise run_timeout_seconds in --execution-params, or accept the limit"),
-    "tokens": _kind("tokens", "Raise token_limit in --harness-params, or accept the limit"),
-    "cost": _kind("money", "Raise cost_limit in --harness-params, or accept the limit"),
+    "steps": _kind("steps", "Raise step_limit in --harness-params, if the benchmark allows more"),
+    "time": _kind("time", "Raise run_timeout_seconds in --execution-params, if it may take longer"),
+    "tokens": _kind("tokens", "Raise token_limit in --harness-params, if it may take more"),
+    "cost": _kind("money", "Raise cost_limit in --harness-params, if it may cost more"),
 }
 _CODES = {
     Code.HARNESS_STEP_LIMIT: "steps",

@@ -77,8 +77,11 @@ class MalformedCalls:
 
 def _problems(step: Step, tools: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     broken = {}
-    for item in (step.extra or {}).get("malformed_calls") or ():
-        broken[item.get("tool_call_id")] = f"{item.get('problem')}: {item.get('raw_arguments')}"
+    listed = (step.extra or {}).get("malformed_calls")
+    for item in listed if isinstance(listed, list | tuple) else ():
+        if isinstance(item, Mapping):
+            shown = f"{item.get('problem')}: {item.get('raw_arguments')}"
+            broken[item.get("tool_call_id")] = shown
     results = step.observation.results if step.observation else ()
     for call in step.tool_calls or ():
         shown = "\n".join(r.content or "" for r in results if r.source_call_id == call.tool_call_id)
@@ -104,7 +107,8 @@ def _answered(shown: str) -> str | None:
 
 def _missing(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
     required = schema.get("required")
-    return [name for name in required or () if isinstance(name, str) and name not in arguments]
+    names = required if isinstance(required, list | tuple) else ()
+    return [name for name in names if isinstance(name, str) and name not in arguments]
 
 
 def _definitions(attempt: FinishedAttempt) -> dict[str, Mapping[str, Any]]:

@@ -60,15 +60,15 @@ class Network:
 
     def look_at(self, attempt: FinishedAttempt) -> None:
         found: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        hosts = set()
+        hosts: set[str] = set()
         for action in actions(attempt):
-            for kind, host in self._uses(action):
-                refused = _REFUSED.search(action.output[:20_000]) is not None
-                found["refused" if refused else kind].append(
+            uses = set(self._uses(action))
+            refused = bool(uses) and _REFUSED.search(action.output[:20_000]) is not None
+            hosts.update(host for _, host in uses if host)
+            for kind in {"refused"} if refused else {kind for kind, _ in uses}:
+                found[kind].append(
                     (action.step, action.line or f"{action.tool} {' '.join(action.urls)}")
                 )
-                if host:
-                    hosts.add(host)
         self._hosts.update(hosts)
         for kind, places in found.items():
             self._findings.add(kind, attempt, places[0][1], [step for step, _ in places])

@@ -58,7 +58,9 @@ class Repetition:
                 passage = repeated(text, limits.text_times, limits.text_chars)
                 if passage is not None:
                     self._findings.add("text", attempt, passage, [step.step_id])
-            if len(plain := " ".join(step.message.split())) >= 20:
+            # "Now let me test again:" before other calls is no loop.
+            plain = " ".join(step.message.split())
+            if len(plain) >= (200 if step.tool_calls or step.observation else 20):
                 messages.setdefault(_digest(plain), []).append(step.step_id)
         for steps in messages.values():
             if len(steps) >= limits.messages:

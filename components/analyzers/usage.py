@@ -92,9 +92,7 @@ class UsageOutliers:
         }
         return self._findings.report(numbers, "".join(f"{text}.\n" for text in unknown))
 
-    def _outliers(
-        self, kind: str, found: list[tuple[str, int, float | None]], shown: str
-    ) -> None:
+    def _outliers(self, kind: str, found: list[tuple[str, int, float | None]], shown: str) -> None:
         known = [value for _, _, value in found if value is not None]
         limits = self._parameters
         limit = outlier_limit(known, limits.outlier_factor, limits.outlier_attempts)

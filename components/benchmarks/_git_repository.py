@@ -148,6 +148,23 @@ neutral='-text -eol -ident -filter -working-tree-encoding !diff'
 """
 """No setting of the machine or of a user reaches git; no file is converted on its way."""
 
+WITHOUT_TRAPS = """\
+# Git reads these by their name, and would wait for ever at a pipe or a device.
+find . -path ./.git -prune -o -path "./$1" -prune \\
+  -o -name '.git?*' ! -type f ! -type d -exec sh -c '
+  for path; do
+    if [ -L "$path" ]; then
+      case $(readlink -f "$path") in
+        /proc/*|/dev/*|/sys/*) ;;
+        *) if [ ! -e "$path" ] || [ -f "$path" ] || [ -d "$path" ]; then continue; fi ;;
+      esac
+    fi
+    rm -f -- "$path"
+    printf "%s: neither a file nor a folder\n" "${path#./}"
+  done' sh {} + 2>/dev/null || true
+"""
+"""Shell lines for the workdir, `$1` in it left alone: remove what would hang git, and say so."""
+
 _MAKE = """\
 git init -q --template= .
 git symbolic-ref HEAD refs/heads/main
@@ -177,12 +194,12 @@ done
 echo "* $neutral" >"$GIT_DIR/info/attributes"
 {{
   printf '%s\\n' {" ".join(f"'{pattern}'" for pattern in DROPPINGS)}
-  cat .git/info/exclude 2>/dev/null || true
+  if [ -f .git/info/exclude ] && [ ! -L .git/info/exclude ]; then cat .git/info/exclude; fi
 }} >"$GIT_DIR/info/exclude"
 git fast-import --quiet --done
 export GIT_WORK_TREE="$PWD"
 git read-tree refs/heads/main
-
+{WITHOUT_TRAPS}
 leave_out() {{
   sed 's|^[.]/||' | while IFS= read -r path; do
     printf '%s: %s\\n' "$path" "$1"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -87,6 +87,39 @@ class Benchmark(Protocol):
         ...
 
     def solution(self, sample: Sample) -> Solution: ...
+
+
+@runtime_checkable
+class BenchmarkInSteps(Protocol):
+    """Optional, beside Benchmark: some tasks are done in steps, one after another in the same
+    sandbox. The agent is called anew for each, with that step's instruction only.
+
+    For each step: `begin_step`, the agent, `collect` with the step's task, `end_step`. At the
+    end `verify` makes one verdict of what the steps left; such a task's own `verification` is
+    best "none", so that it can be judged again without the agent.
+    """
+
+    def steps(self, sample: Sample) -> tuple[Sample, ...]:
+        """In order; empty: the task is done in one go.
+
+        A step's Task has its own id, instruction, time limits, `verification` and `grading`;
+        the sandbox is that of the whole task. `solution` is asked for each step.
+        """
+        ...
+
+    async def begin_step(self, step: Sample, env: Environment | None) -> None:
+        """Bring what the step needs, under the baseline network. Raises environment.setup."""
+        ...
+
+    async def end_step(
+        self, step: Sample, submission: Submission, env: Environment | None, desk: ArtifactDesk
+    ) -> tuple[Submission, bool]:
+        """Judge the step, in the sandbox its `verification` asks for, as `verify` would.
+
+        The submission, of all steps so far, with the step's reward as an artifact; False: the
+        later steps are not begun.
+        """
+        ...
 
 
 class AttemptLog(Protocol):

@@ -162,6 +162,9 @@ class Requirements(Frozen):
     """Container image; ignored by `host_process`."""
     build: Build | None = None
     """Instead of an image."""
+    image_needed: bool = False
+    """Without an image the task makes no sense (it owns places such as /tests): an environment
+    that has none is refused."""
     build_timeout_seconds: float = 600.0
     commands: tuple[str, ...] = ()
     """Shell lines run in the open sandbox before the task is prepared."""

@@ -77,8 +77,8 @@ class ExecutionSettings(Frozen):
     task_concurrency: Annotated[int, Field(ge=1)] = 32
     """Physical attempts running at once in this run, scoring included."""
     attempts: AttemptPlan = AttemptPlan()
-    setup_timeout_seconds: Seconds = 600
-    """Opening the sandbox and preparing the task."""
+    setup_timeout_seconds: Seconds | None = None
+    """Opening the sandbox and preparing the task. None: the task's own limit, else 600."""
     run_timeout_seconds: Seconds | None = None
     """The agent's work. None: the task's own limit, else the benchmark's, else 3600."""
     finalization_grace_seconds: Seconds = 10

@@ -6,6 +6,9 @@ from typing import Any, Literal
 from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.requirements import Requirements
 
+Primary = Literal["correct", "score"]
+Verification = Literal["none", "reuse", "fresh"]
+
 
 class Task(Frozen):
     """What the agent may know."""
@@ -16,6 +19,12 @@ class Task(Frozen):
     """The complete prompt: what to do, and the form of the answer."""
     category: str | None = None
     requirements: Requirements = Requirements()
+    verification: Verification | None = None
+    """Where it is judged (see Benchmark); None: as the benchmark's tasks are."""
+    grading: Requirements | None = None
+    """What a fresh sandbox for its grader is opened with; None: `requirements`."""
+    setup_timeout_seconds: float | None = None
+    """The task's own limit on opening and preparing its sandbox; None: the run's default."""
     run_timeout_seconds: float | None = None
     """The task's own limit on the agent's work; None: the run's default."""
     evaluation_timeout_seconds: float | None = None
@@ -56,7 +65,3 @@ class Dataset(Frozen):
     """The source's own revision (commit), where it has one."""
     content_hash: str
     """sha256 of the raw data."""
-
-
-Primary = Literal["correct", "score"]
-Verification = Literal["none", "reuse", "fresh"]

@@ -8,13 +8,13 @@ run that took over always holds at least as much as its source, even if it is ki
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Checkpoint
 from agentcompass.components.contracts.run import RunPlan
-from agentcompass.components.contracts.task import Sample, Verification
+from agentcompass.components.contracts.task import Sample, Task, Verification
 from agentcompass.components.results.reading import DamagedRecord
 from agentcompass.components.results.store import RunStore
 
@@ -38,7 +38,7 @@ class Adopted:
 
 def adopt(
     plan: RunPlan,
-    verification: Verification,
+    verification: Callable[[Task], Verification],
     samples: Sequence[Sample],
     source: RunStore,
     target: RunStore,
@@ -56,7 +56,7 @@ def adopt(
 
 def _adopt_task(
     plan: RunPlan,
-    verification: Verification,
+    verification: Callable[[Task], Verification],
     sample: Sample,
     source: RunStore,
     target: RunStore,
@@ -99,7 +99,7 @@ def _records(sample: Sample, source: RunStore, k: int) -> list[AttemptRecord]:
 
 
 def _checkpoint(
-    sample: Sample, index: int, source: RunStore, verification: Verification
+    sample: Sample, index: int, source: RunStore, verification: Callable[[Task], Verification]
 ) -> Checkpoint | None:
     """What the agent left in its last try that came so far."""
     found = None
@@ -118,7 +118,7 @@ def _checkpoint(
     if found.content_hash != sample.content_hash:
         log.warning("%s runs again: the task's content changed since its checkpoint", found.key)
         return None
-    if verification == "reuse":
+    if verification(sample.task) == "reuse":
         log.warning("%s runs again: its grader needs the agent's own sandbox", found.key)
         return None
     return found

@@ -69,7 +69,12 @@ def to_do(analysis: "Analysis") -> list[Priced]:
         for advice in report.advice:
             together.setdefault(advice.action, []).append((name, advice))
     priced = [_priced(found, analysis.attempts) for found in together.values()]
-    return sorted(priced, key=lambda p: (not p.urgent, -p.points, -p.attempts, p.action))
+    return sorted(priced, key=_rank)
+
+
+def _rank(item: Priced) -> tuple[object, ...]:
+    """Undeserved points before lost ones: the number claims too much."""
+    return (not item.urgent, -item.points, item.stake != "won", -item.attempts, item.action)
 
 
 def _priced(found: list[tuple[str, Advice]], attempts: Attempts) -> Priced:
@@ -121,19 +126,24 @@ def _to_do_lines(analysis: "Analysis") -> str:
         return "Nothing: no analyzer found anything to act on.\n"
     lines = []
     for number, item in enumerate(listed, 1):
-        lines.append(f"{number}. **{item.action}.** {_stake(item)}")
+        lines.append(f"{number}. **{item.action}.** {_stake(item)}".rstrip())
         for reason in item.reasons[:3]:
-            lines.append(f"   - {reason}")
+            lines.append(f"    - {reason}")
         where = ", ".join(f"[{name}](#{name})" for name in item.analyzers)
-        lines.append(f"   - see {where}")
+        lines.append(f"    - see {where}")
     return "\n".join(lines) + "\n"
 
 
 def _stake(item: Priced) -> str:
-    if item.stake == "nothing" or item.points < 0.005:
+    if item.stake == "nothing":
         return ""
-    points = format_number(round(item.points, 2)) + (" point" if item.points == 1 else " points")
+    one = item.points == 1
+    points = format_number(round(item.points, 2)) + (" point" if one else " points")
     attempts = count(item.attempts, "attempt")
     if item.stake == "won":
+        if item.points < 0.005:
+            return f"None of the {attempts} won a point."
         return f"Up to {points} may be undeserved ({attempts})."
-    return f"Up to {points} were lost here ({attempts})."
+    if item.points < 0.005:
+        return f"No point was lost over it ({attempts})."
+    return f"Up to {points} {'was' if one else 'were'} lost here ({attempts})."

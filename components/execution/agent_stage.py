@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 from agentcompass.components.contracts.attempt import Checkpoint, Submission
@@ -18,6 +19,7 @@ from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.log import TrajectoryLog
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.execution.sandbox import AgentSandbox
+from agentcompass.components.execution.steps import step_by_step
 
 
 async def let_agent_try(
@@ -36,21 +38,15 @@ async def let_agent_try(
             Code.ENVIRONMENT_SETUP_TIMEOUT,
             _set_up(job, parts, sandbox, needs_sandbox),
         )
+    call = partial(_call, parts=parts, env=env, model=model, log=log, desk=desk)
     try:
-        with desk.in_phase(Phase.RUN, unexpected=Code.HARNESS_CRASHED):
-            submission, timed_out = await _run(job, parts, env, model, log, desk)
-    except AgentCompassError as error:
-        if not error.policy.graded:
-            raise
-        desk.note(error.code, str(error))
-        submission, timed_out = Submission(stop_reason=error.code), False
+        if parts.steps(job.sample):
+            submission, timed_out = await step_by_step(job, parts, env, desk, call)
+        else:
+            submission, timed_out = await call(job, Submission())
     finally:
         desk.notes.extend(log.notes)
         await asyncio.to_thread(desk.save_trajectory, log.trajectory())
-
-    with desk.in_phase(Phase.COLLECT, unexpected=Code.FRAMEWORK_UNEXPECTED):
-        collecting = parts.benchmark.collect(job.task, env, submission, desk)
-        submission = await within(limits.collect, Code.ARTIFACT_TIMEOUT, collecting)
     checkpoint = Checkpoint(
         key=job.key,
         content_hash=job.sample.content_hash,
@@ -75,8 +71,37 @@ async def _set_up(
         return None
     env = await sandbox.open()
     await parts.benchmark.prepare(job.task, env)
-    await env.enter("run")
+    if not parts.steps(job.sample):  # these come with a preparation each
+        await env.enter("run")
     return env
+
+
+async def _call(
+    job: Job,
+    earlier: Submission,
+    *,
+    parts: Parts,
+    env: Environment | None,
+    model: ModelClient,
+    log: TrajectoryLog,
+    desk: AttemptDesk,
+) -> tuple[Submission, bool]:
+    """Let the agent work and take what it left, beside what it left earlier; and whether it was
+    stopped at its deadline. An agent that crashed has left what it has left."""
+    try:
+        with desk.in_phase(Phase.RUN, unexpected=Code.HARNESS_CRASHED):
+            submission, timed_out = await _run(job, parts, env, model, log, desk)
+    except AgentCompassError as error:
+        if not error.policy.graded:
+            raise
+        desk.note(error.code, str(error))
+        submission, timed_out = Submission(stop_reason=error.code), False
+    artifacts = earlier.artifacts + submission.artifacts
+    submission = submission.model_copy(update={"artifacts": artifacts})
+    with desk.in_phase(Phase.COLLECT, unexpected=Code.FRAMEWORK_UNEXPECTED):
+        collecting = parts.benchmark.collect(job.task, env, submission, desk)
+        seconds = deadlines(job.settings, job.task).collect
+        return await within(seconds, Code.ARTIFACT_TIMEOUT, collecting), timed_out
 
 
 async def _run(
@@ -92,7 +117,7 @@ async def _run(
     The agent ran out of time, unless one unanswered call to the model took most of it.
     """
     limits = deadlines(job.settings, job.task)
-    overran, unanswered = False, 0.0
+    overran, unanswered, waited = False, 0.0, model.waiting_seconds
 
     def at_deadline() -> None:
         nonlocal overran, unanswered
@@ -102,7 +127,7 @@ async def _run(
         _try(job, parts, env, model, log),
         limits.run,
         limits.grace,
-        paused=lambda: model.waiting_seconds,
+        paused=lambda: model.waiting_seconds - waited,
         at_deadline=at_deadline,
     )
     if overran and unanswered > (limits.run or 0) / 2:

@@ -18,6 +18,7 @@ from agentcompass.components.contracts.protocols import Analyzer
 from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.execution.advice import Attempts, analysis_markdown
+from agentcompass.components.execution.missing import missing
 from agentcompass.components.registry import registry
 from agentcompass.components.results.names import safe_name
 from agentcompass.components.results.reading import DamagedRecord
@@ -107,6 +108,8 @@ def _created(params: Mapping[str, Any], analysis: Analysis) -> dict[str, Analyze
     for name in params.get(SELECTION) or registry.listings("analyzers"):
         with _guarded(name, created, analysis, "when it was made"):
             component = registry.load("analyzers", name)
+            if lacks := missing("analyzers", name):
+                raise RequestError("analyzer", str(lacks))
             values = validate(component.parameters, params.get(name, {}), f"analysis-params.{name}")
             created[name] = cast(Analyzer, registry.create("analyzers", name, component, values))
     return created

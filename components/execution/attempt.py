@@ -46,7 +46,7 @@ async def run_attempt(job: Job, parts: Parts, desk: AttemptDesk, stages: Stages)
         async with sandbox:
             trying = partial(let_agent_try, job, parts, model, sandbox, desk)
             checkpoint = await stages.agent(job, desk.recall if kept else trying, kept=kept)
-            if parts.benchmark.verification != "reuse":
+            if parts.verification(job.task) != "reuse":
                 await sandbox.close()
             judging = partial(judge, job, parts, checkpoint, sandbox.environment, desk)
             verdict = await stages.score(job, judging)

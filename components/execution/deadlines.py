@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.contracts.task import Task
 
+DEFAULT_SETUP_SECONDS = 600.0
 DEFAULT_RUN_SECONDS = 3600.0
 DEFAULT_EVALUATION_SECONDS = 600.0
 WAITING_SECONDS = 3600.0
@@ -34,7 +35,9 @@ def deadlines(settings: ExecutionSettings, task: Task) -> Deadlines:
         return seconds * settings.timeout_multiplier if seconds > 0 else None
 
     return Deadlines(
-        setup=first(settings.setup_timeout_seconds),
+        setup=first(
+            settings.setup_timeout_seconds, task.setup_timeout_seconds, DEFAULT_SETUP_SECONDS
+        ),
         run=first(settings.run_timeout_seconds, task.run_timeout_seconds, DEFAULT_RUN_SECONDS),
         grace=settings.finalization_grace_seconds,
         collect=first(settings.artifact_prepare_timeout_seconds),
@@ -46,13 +49,15 @@ def deadlines(settings: ExecutionSettings, task: Task) -> Deadlines:
     )
 
 
-def lifetime_seconds(settings: ExecutionSettings, task: Task) -> float | None:
-    """How long a sandbox of this task is needed at most; None: a deadline is unlimited.
+def lifetime_seconds(settings: ExecutionSettings, tasks: Sequence[Task]) -> float | None:
+    """How long a sandbox is needed at most for a task, or for all its steps; None: a deadline is
+    unlimited.
 
     The agent's waiting for rate limits is outside its deadline: an hour is put on top for it.
     """
-    limits = deadlines(settings, task)
-    parts = (limits.setup, limits.run, limits.grace, limits.collect, limits.score)
+    parts: list[float | None] = []
+    for limits in (deadlines(settings, task) for task in tasks):
+        parts += [limits.setup, limits.run, limits.grace, limits.collect, limits.score]
     known = [seconds for seconds in parts if seconds is not None]
     return sum(known) + WAITING_SECONDS if len(known) == len(parts) else None
 

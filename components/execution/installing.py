@@ -14,6 +14,7 @@ from pathlib import Path
 
 import platformdirs
 from filelock import FileLock
+from packaging.requirements import Requirement
 
 TIMEOUT_SECONDS = 1800.0
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
@@ -30,6 +31,7 @@ def install(wanted: Sequence[str]) -> str:
     Everything already installed is held at its version. Installers run in an empty directory: a
     project's own settings for them (another index) must not decide what is installed here.
     """
+    _check_versions(wanted)
     output = _output_file()
     with _one_at_a_time, FileLock(output.parent / "installing.lock"):
         before = _installed()
@@ -50,6 +52,21 @@ def install(wanted: Sequence[str]) -> str:
         after = _installed()
     new = [f"{name} {after[name]}" for name in sorted(after) if name not in before]
     return f"{', '.join(new) or 'nothing new'} (output: {output})"
+
+
+def _check_versions(wanted: Sequence[str]) -> None:
+    """An installer would say it in a page."""
+    for text in wanted:
+        requirement = Requirement(text)
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            raise InstallFailed(
+                f"{text} is needed, and {requirement.name} {version} is here; what is installed "
+                "already keeps its version, so change it yourself"
+            )
 
 
 class _Installed(dict[str, str]):
@@ -109,11 +126,14 @@ def _run(command: Sequence[str], directory: str, output: Path) -> str:
 
 
 def _reason(said: str) -> str:
-    """The line that says most: pip's ERROR, else what uv puts last."""
-    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")]
-    line = (errors or lines or ["nothing"])[-1]
-    return line if len(line) <= 300 else line[:297] + "…"
+    """From the first line that tells of an error; uv draws a tree under it."""
+    lines = [" ".join(line.strip(" │╰─▶×").split()) for line in said.splitlines()]
+    start = next(
+        (n for n, line in enumerate(lines) if line.lower().startswith("error")),
+        max(0, len(lines) - 3),
+    )
+    text = " ".join(filter(None, lines[start:])) or "nothing"
+    return text if len(text) <= 300 else text[:297] + "…"
 
 
 def _output_file() -> Path:

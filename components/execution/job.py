@@ -1,6 +1,7 @@
 """What is to be tried: one physical attempt at one task."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentcompass.components.contracts.attempt import AttemptKey
@@ -29,11 +30,12 @@ class Job:
     def task(self) -> Task:
         return self.sample.task
 
-    def label(self, purpose: str = "run") -> SandboxLabel:
+    def label(self, purpose: str, tasks: Sequence[Task]) -> SandboxLabel:
+        """`tasks`: what is done in that sandbox."""
         return SandboxLabel(
             run_id=self.run_id,
             attempt=self.key,
             purpose=purpose,
             keep=self.settings.keep_environment,
-            lifetime_seconds=lifetime_seconds(self.settings, self.task),
+            lifetime_seconds=lifetime_seconds(self.settings, tasks),
         )

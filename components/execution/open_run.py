@@ -35,8 +35,8 @@ class OpenRun:
 
     def adopt_from(self, source: RunStore, samples: Sequence[Sample]) -> None:
         """Take over what stands of an earlier run. Blocking."""
-        verification = self.parts.benchmark.verification
         known = {sample.task.id: sample for sample in samples}
+        verification = self.parts.verification
         for task_id, found in adopt(self.plan, verification, samples, source, self.store):
             for record in found.records:
                 self.adopted[task_id, record.key.index] = record.value or 0.0

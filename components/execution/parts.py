@@ -12,6 +12,7 @@ from agentcompass.components.contracts.parameters import (
 )
 from agentcompass.components.contracts.protocols import (
     Benchmark,
+    BenchmarkInSteps,
     EnvironmentProvider,
     Harness,
     ModelProvider,
@@ -20,7 +21,7 @@ from agentcompass.components.contracts.protocols import (
 from agentcompass.components.contracts.recipe import Recipe, RecipeContext
 from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.run import PlannedComponent, RunPlan
-from agentcompass.components.contracts.task import Task
+from agentcompass.components.contracts.task import Sample, Task, Verification
 from agentcompass.components.execution.capacity import Pace, Unlimited
 from agentcompass.components.execution.recipes import load_recipe, recipe_context
 from agentcompass.components.execution.requirements import Adaptation, requirements_of
@@ -47,8 +48,32 @@ class Parts:
     """Waited for before a sandbox opens, outside every deadline."""
 
     def requirements(self, task: Task) -> Requirements:
-        """What the task's sandboxes are opened with. Raises RequestError (see requirements_of)."""
+        """What the agent's sandbox is opened with. Raises RequestError (see requirements_of)."""
         return self.adapted(task)[0]
+
+    def grading_requirements(self, task: Task) -> Requirements:
+        """What a fresh sandbox for the grader is opened with.
+
+        Recipes and the user change it as they change the agent's, but an image that the task
+        names for its grader alone stays: theirs is for the agent's.
+        """
+        own, parameters = task.grading, self.environment_parameters
+        if own is None:
+            return self.requirements(task)
+        graders = own.image, own.build
+        if graders not in ((None, None), (task.requirements.image, task.requirements.build)):
+            setup = parameters.setup.model_copy(update={"image": None, "build": None})
+            parameters = parameters.model_copy(update={"setup": setup})
+        task = task.model_copy(update={"requirements": own})
+        required, _ = requirements_of(task, parameters, self.recipes, self.recipe_context)
+        return required
+
+    def verification(self, task: Task) -> Verification:
+        return task.verification or self.benchmark.verification
+
+    def steps(self, sample: Sample) -> tuple[Sample, ...]:
+        """Of a task that is done in steps; empty: the agent is called once."""
+        return self.benchmark.steps(sample) if isinstance(self.benchmark, BenchmarkInSteps) else ()
 
     def adapted(self, task: Task) -> tuple[Requirements, tuple[Adaptation, ...]]:
         """The same, and what each recipe changed for this task."""

@@ -52,8 +52,13 @@ class AgentSandbox:
 
     async def open(self) -> Environment:
         """Open it, put `files` in place, run `commands`. Raises environment.*."""
-        required = self._parts.requirements(self._job.task)
-        opening = self._parts.environments.open(required, self._job.label(self._purpose))
+        parts, job = self._parts, self._job
+        if self._purpose == "grade":
+            required, tasks = parts.grading_requirements(job.task), [job.task]
+        else:
+            required = parts.requirements(job.task)
+            tasks = [step.task for step in parts.steps(job.sample)] or [job.task]
+        opening = parts.environments.open(required, job.label(self._purpose, tasks))
         opened = await self._stack.enter_async_context(opening)
         self.image = opened.image
         self.environment = AttemptEnvironment(opened, self._job.settings, required)

@@ -9,7 +9,7 @@ from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.parameters import EnvironmentParameters
 from agentcompass.components.contracts.requirements import Requirements, SandboxPhase, network_kind
 from agentcompass.components.contracts.sandbox import Capabilities
-from agentcompass.components.contracts.task import Sample, Verification
+from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.parts import Parts
 
 PHASES: tuple[SandboxPhase, ...] = ("baseline", "run", "evaluation")
@@ -23,13 +23,14 @@ async def sandbox_problems(
     required: list[Requirements] = []
     for sample in samples:
         try:
-            wanted = parts.requirements(sample.task)
+            sandboxes = _sandboxes(parts, sample)
         except RequestError as error:
             counted[str(error)] += 1
             continue
-        required.append(wanted)
-        capabilities = parts.environments.capabilities
-        found = {*_beyond(wanted, capabilities, parts.benchmark.verification), *_files(wanted)}
+        found: set[str] = set()
+        for wanted, phases in sandboxes:
+            required.append(wanted)
+            found.update(_beyond(wanted, parts.environments.capabilities, phases), _files(wanted))
         counted.update(f"{environment_id} {problem}" for problem in found)
     for problem, count in counted.items():
         problems.append(problem if count == len(samples) else f"{problem} ({count} tasks)")
@@ -37,8 +38,27 @@ async def sandbox_problems(
     return [*problems, *(problem for problem in own if problem not in problems)]
 
 
-def _beyond(wanted: Requirements, can: Capabilities, verification: Verification) -> Iterator[str]:
+def _sandboxes(parts: Parts, sample: Sample) -> list[tuple[Requirements, tuple[SandboxPhase, ...]]]:
+    """What a task's sandboxes are opened with, and the phases that one of them goes through.
+
+    A fresh sandbox for the grader opens with the policy of its own phases.
+    """
+    judged = [step.task for step in parts.steps(sample)] or [sample.task]
+    stays = any(parts.verification(task) == "reuse" for task in judged)
+    graders = [
+        (parts.grading_requirements(task), ())
+        for task in judged
+        if task.grading is not None and parts.verification(task) == "fresh"
+    ]
+    return [(parts.requirements(sample.task), PHASES if stays else PHASES[:2]), *graders]
+
+
+def _beyond(
+    wanted: Requirements, can: Capabilities, phases: tuple[SandboxPhase, ...]
+) -> Iterator[str]:
     """What the provider would have to ignore: refused, never widened."""
+    if wanted.image_needed and not can.images:
+        yield "has no images, and these tasks cannot do without one; use --env docker"
     if wanted.build is not None and not can.builds:
         yield "cannot build images (setup.build); give setup.image"
     if wanted.user is not None and not can.users:
@@ -50,9 +70,8 @@ def _beyond(wanted: Requirements, can: Capabilities, verification: Verification)
     for kind in sorted({kind for policy in policies if (kind := network_kind(policy))}):
         if kind not in can.network:
             yield f"cannot enforce a network policy of kind {kind!r} (network)"
-    # A fresh sandbox for the grader opens with the policy of its own phases.
-    phases = policies if verification == "reuse" else policies[:2]
-    if not can.network_phases and any(policy != phases[0] for policy in phases):
+    in_one = {wanted.network.during(phase) for phase in phases}
+    if not can.network_phases and len(in_one) > 1:
         yield "cannot change the network policy of an open sandbox: give all phases the same one"
 
 

@@ -1,5 +1,8 @@
 """The scoring stage: the benchmark judges a checkpoint, in the sandbox its mode asks for."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from pydantic import ValidationError
 
 from agentcompass.components.contracts.attempt import Checkpoint, Verdict
@@ -22,8 +25,7 @@ async def judge(
 ) -> Verdict:
     """A verdict with a valid reward, or an AgentCompassError that says why there is none."""
     limits = deadlines(job.settings, job.task)
-    if parts.benchmark.verification == "fresh":
-        await parts.pace.turn()
+    await turn_to_grade(job, parts)
     with desk.in_phase(Phase.SCORE, unexpected=Code.GRADER_CRASHED):
         judging = _verify(job, parts, checkpoint, agent_environment, desk)
         try:
@@ -47,17 +49,31 @@ async def _verify(
     agent_environment: Environment | None,
     desk: AttemptDesk,
 ) -> Verdict:
-    benchmark, submission = parts.benchmark, checkpoint.submission
-    match benchmark.verification:
+    async with grading_place(job, parts, agent_environment) as env:
+        return await parts.benchmark.verify(job.sample, checkpoint.submission, env, desk)
+
+
+async def turn_to_grade(job: Job, parts: Parts) -> None:
+    """Wait, outside every deadline, until a sandbox may be opened if one will be."""
+    if parts.verification(job.task) == "fresh":
+        await parts.pace.turn()
+
+
+@asynccontextmanager
+async def grading_place(
+    job: Job, parts: Parts, agent_environment: Environment | None
+) -> AsyncIterator[Environment | None]:
+    """The sandbox that the task is judged in, in the phase for it; None: in none."""
+    match parts.verification(job.task):
         case "none":
-            return await benchmark.verify(job.sample, submission, None, desk)
+            yield None
         case "reuse":
             if agent_environment is not None:
                 await agent_environment.enter("evaluation")
-            return await benchmark.verify(job.sample, submission, agent_environment, desk)
+            yield agent_environment
         case "fresh":
             async with AgentSandbox(parts, job, "grade") as sandbox:
                 env = await sandbox.open()
-                if not benchmark.prepares_grading:
+                if not parts.benchmark.prepares_grading:
                     await env.enter("evaluation")
-                return await benchmark.verify(job.sample, submission, env, desk)
+                yield env

@@ -101,7 +101,7 @@ def _again(unit: Unit, record: AttemptRecord, checkpoint: Checkpoint | None, run
     assert record.failure is not None
     failures = (*unit.failures, record.failure)
     judge_only = record.failure.phase is Phase.SCORE and checkpoint is not None
-    if judge_only and run.parts.benchmark.verification != "reuse":
+    if judge_only and run.parts.verification(unit.sample.task) != "reuse":
         return replace(unit, failures=failures, checkpoint=checkpoint)
     run.checkpoints.pop((unit.key.task_id, unit.key.index), None)
     return replace(

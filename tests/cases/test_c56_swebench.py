@@ -1,15 +1,23 @@
 """C56: what the grader lacks is the grader's failure, never a 0."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agentcompass.components.contracts.attempt import Submission
+from agentcompass.components.benchmarks._swebench import starving, test_run
+from agentcompass.components.contracts.attempt import Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 from tests.components.benchmarks.sandboxes import path_with, sandbox
-from tests.components.benchmarks.swebench_shapes import FIX, Shapes
+from tests.components.benchmarks.swebench_shapes import FIX, Shapes, shown
 from tests.conformance.benchmark import MemoryDesk, Tried, judge
 
 PROGRAMS = (
@@ -78,11 +86,101 @@ def test_a_set_up_step_that_cannot_download_is_no_score(tmp_path: Path) -> None:
     assert raised.value.code is Code.ENVIRONMENT_SETUP
 
 
-def test_tests_that_do_not_end_are_the_graders_time_out(tmp_path: Path) -> None:
-    shapes = Shapes(tmp_path, test_timeout_seconds=3)
-    with pytest.raises(AgentCompassError) as raised:
-        shapes.worked("printf 'import time\\ntime.sleep(600)\\n' >>shapes/__init__.py")
+ENDLESS = {
+    "waits": "printf 'import time\\ntime.sleep(600)\\n' >>shapes/__init__.py",
+    "stays after its tests": f"{FIX} cat >>shapes/__init__.py <<'END'\n"
+    "import atexit, time\natexit.register(time.sleep, 600)\nEND\n",
+}
+
+
+@pytest.mark.parametrize("way", ENDLESS)
+def test_a_submission_that_does_not_end_is_not_resolved(tmp_path: Path, way: str) -> None:
+    tried = Shapes(tmp_path, test_timeout_seconds=6).worked(ENDLESS[way])
+    assert tried.verdict.correct is False
+    assert "did not end within 6 s" in shown(tried)
+
+
+def test_tests_that_hardly_got_a_processor_are_the_graders_time_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = starving.__file__
+    busy = tmp_path / "starving.py"
+    busy.write_text(Path(real).read_text() + "\nMUCH = -1.0\nHARDLY = 1e9\n")
+    read = test_run._source
+    monkeypatch.setattr(
+        test_run, "_source", lambda name: busy.read_text() if name == busy.stem else read(name)
+    )
+    shapes = Shapes(tmp_path / "shapes", test_timeout_seconds=3)
+    with pytest.raises(AgentCompassError, match="waited for a processor") as raised:
+        shapes.worked(ENDLESS["waits"])
     assert raised.value.code is Code.GRADER_TIMEOUT
+
+
+def test_waiting_for_a_processor_is_told_from_waiting_for_nothing() -> None:
+    """One process is kept off the only processor it may use by another; one just sleeps."""
+    [processor] = list(os.sched_getaffinity(0))[:1]
+    spin = [sys.executable, "-c", "while True: pass"]
+    parent = "import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()"
+    pinned = partial(os.sched_setaffinity, 0, {processor})
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(words: list[str], before: Callable[[], object]) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(words, preexec_fn=before, start_new_session=True))
+        return started[-1]
+
+    try:
+        start(spin, pinned)
+        kept_off = start([sys.executable, "-c", parent, "nice", "-n", "19", *spin], pinned)
+        asleep = start([sys.executable, "-c", parent, "sleep", "600"], pinned)
+        deadline = time.monotonic() + 30
+        while not starving.starved(kept_off.pid, 3, 0):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert not starving.starved(asleep.pid, 3, 0)
+        assert starving.starved(asleep.pid, 3, stalled_seconds=2)  # the machine stood still
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _installed_by(folder: Path, *, lost: Path) -> Shapes:
+    """A repository with an installation that needs what `lost` stands for the lack of."""
+    return Shapes(
+        folder,
+        files={"install.py": "print('installed')\n"},
+        setup_commands=(f"test ! -e {lost}", "python3 install.py"),
+    )
+
+
+def _graded(shapes: Shapes, work: str, on_evaluation: Callable[[], object]) -> Verdict:
+    async def run() -> Verdict:
+        desk = MemoryDesk()
+        async with sandbox() as env:
+            await shapes.benchmark.prepare(shapes.sample.task, env)
+            await env.exec(work)
+            submission = await shapes.benchmark.collect(shapes.sample.task, env, Submission(), desk)
+        async with sandbox() as env:
+            watched = _Watched(env, [], on_evaluation)
+            return await shapes.benchmark.verify(shapes.sample, submission, watched, desk)
+
+    return asyncio.run(run())
+
+
+def test_an_installation_that_needs_the_network_is_no_zero(tmp_path: Path) -> None:
+    lost = tmp_path / "lost"
+    with pytest.raises(AgentCompassError, match="does it need a network") as raised:
+        _graded(_installed_by(tmp_path / "shapes", lost=lost), "echo >>README.md", lost.touch)
+    assert raised.value.code is Code.GRADER_CRASHED
+
+
+def test_an_installation_that_the_submission_broke_is_its_own(tmp_path: Path) -> None:
+    shapes = _installed_by(tmp_path / "shapes", lost=tmp_path / "lost")
+    broken = "echo 'raise SystemExit(7)' >install.py\n"
+    for work, resolved in ((broken, False), (broken + FIX, True)):
+        verdict = _graded(shapes, work, lambda: None)
+        assert verdict.correct is resolved
+        assert ["exit 7" in e.text for e in verdict.evidence if e.name == "install"] == [True]
 
 
 def test_the_submission_meets_the_evaluation_phase_only(tmp_path: Path) -> None:
@@ -109,14 +207,21 @@ def test_the_submission_meets_the_evaluation_phase_only(tmp_path: Path) -> None:
 class _Watched:
     """An environment that remembers what it was asked for."""
 
-    def __init__(self, inner: Environment, seen: list[str]) -> None:
-        self._inner, self._seen = inner, seen
+    def __init__(
+        self,
+        inner: Environment,
+        seen: list[str],
+        on_evaluation: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._inner, self._seen, self._on_evaluation = inner, seen, on_evaluation
+        self.workdir = inner.workdir
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
     async def enter(self, phase: str) -> None:
         self._seen.append(f"enter {phase}")
+        self._on_evaluation()
 
     async def exec(self, command: object, **options: object) -> object:
         self._seen.append(str(command))

@@ -162,7 +162,7 @@ def test_ctrl_c_while_a_component_loads_is_130(home: Path, tmp_path: Path) -> No
 
 
 def _raise(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def check(request: object) -> None:
+    def check(request: object, **more: object) -> None:
         raise error
 
     monkeypatch.setattr(run_checks, "check", check)

@@ -6,13 +6,18 @@ import logging
 import os
 import shlex
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from agentcompass.components.benchmarks._harbor.box import Box, record
-from agentcompass.components.benchmarks._harbor.judging import Terms, verdict_of
+from agentcompass.components.benchmarks._harbor.grading import (
+    Seen,
+    grade_in_place,
+    grade_separately,
+    look_over,
+    verifier_user,
+)
+from agentcompass.components.benchmarks._harbor.judging import Grade, Terms, verdict_of
 from agentcompass.components.benchmarks._harbor.outputs import collect_outputs, restore_outputs
 from agentcompass.components.benchmarks._harbor.parameters import HarborParameters
 from agentcompass.components.benchmarks._harbor.preparation import (
@@ -20,16 +25,21 @@ from agentcompass.components.benchmarks._harbor.preparation import (
     make_folders,
     root_user,
 )
-from agentcompass.components.benchmarks._harbor.processes import LeftRunning
-from agentcompass.components.benchmarks._harbor.samples import sample, variables
+from agentcompass.components.benchmarks._harbor.rounds import Round, rounds_of
+from agentcompass.components.benchmarks._harbor.samples import (
+    Images,
+    sample,
+    step_samples,
+    variables,
+)
 from agentcompass.components.benchmarks._harbor.sources import FIELD, find_tasks
-from agentcompass.components.benchmarks._harbor.tampering import Tampering, originals, untangle
+from agentcompass.components.benchmarks._harbor.stepping import begin, rolled_up, shortfall
+from agentcompass.components.benchmarks._harbor.task_config import Healthcheck
 from agentcompass.components.benchmarks._harbor.task_folder import (
     TaskFolder,
     UnusableTask,
     read_task,
 )
-from agentcompass.components.benchmarks._harbor.verifier import Grader, run_tests
 from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.attempt import Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
@@ -49,18 +59,8 @@ log = logging.getLogger(__name__)
 SOLUTION = "/solution"
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """A sandbox before the agent came."""
-
-    root: str | None
-    """Who may do everything in it; None: whoever commands run as anyway."""
-    box: Box
-    originals: Mapping[str, bytes]
-
-
 class HarborTasks:
-    """Satisfies Benchmark. The verifier's place (shared or separate) is that of all its tasks."""
+    """Satisfies Benchmark and BenchmarkInSteps. Where it is graded, each task says."""
 
     needs_sandbox = True
     prepares_grading = True
@@ -77,28 +77,31 @@ class HarborTasks:
         self.score_range = terms.score_range
         self.verification: Verification = "reuse"
         self.parameters, self._entries, self._revision = parameters, entries, revision
+        self._rounds: dict[str, Round] = {}
+        """By the id of a Task: a whole one's or a step's."""
+        self._steps: dict[str, tuple[Sample, ...]] = {}
         self._folders: dict[str, TaskFolder] = {}
         # What was seen before the agent came. With the sandbox it goes.
-        self._seen: WeakKeyDictionary[Environment, _Seen] = WeakKeyDictionary()
+        self._seen: WeakKeyDictionary[Environment, Seen] = WeakKeyDictionary()
 
     def load(self, data_dir: Path) -> Dataset:
         found = find_tasks(self._entries, self._revision, data_dir)
-        folders = self._usable(found.folders)
-        self._folders = {folder.id: folder for folder in folders}
-        self.verification = _common_place(folders)
-        build = self.parameters.images == "build" or bool(self.parameters.from_images)
-        samples = tuple(
-            sample(
-                folder,
-                build=build,
-                from_images=self.parameters.from_images,
-                data_dir=data_dir.absolute(),
-            )
-            for folder in folders
+        images = Images(
+            build=self.parameters.images == "build" or bool(self.parameters.from_images),
+            from_images=self.parameters.from_images,
+            data_dir=data_dir.absolute(),
         )
+        samples = []
+        for folder in self._usable(found.folders):
+            rounds = rounds_of(folder)
+            whole = sample(folder, rounds, images)
+            self._folders[folder.id] = folder
+            self._rounds |= {one.id: one for one in rounds}
+            self._steps[folder.id] = step_samples(whole, rounds, images)
+            samples.append(whole)
         hashes = "".join(f"{one.task.id} {one.content_hash}\n" for one in samples)
         return Dataset(
-            samples=samples,
+            samples=tuple(samples),
             source=found.source,
             revision=found.revision,
             content_hash=hashlib.sha256(hashes.encode()).hexdigest(),
@@ -107,66 +110,93 @@ class HarborTasks:
     async def prepare(self, task: Task, env: Environment) -> None:
         """Folders, health, and a record of what stands there before the agent comes."""
         folder = self._folders[task.id]
-        if env.image is None:
-            raise AgentCompassError(
-                Code.ENVIRONMENT_SETUP,
-                "the task uses fixed places such as /tests and needs an environment made from an "
-                "image: use --env docker, modal or daytona",
-            )
-        root = await root_user(env)
-        await make_folders(env, root)
-        if (check := folder.config.environment.healthcheck) is not None:
-            await become_healthy(env, check)
-        box = await record(env, _verifier_user(folder, root), root)
-        self._seen[env] = _Seen(root, box, await originals(env, box))
+        steps = [self._rounds[step.task.id] for step in self._steps[task.id]]
+        rounds = steps or [self._rounds[task.id]]
+        graded_here = [one for one in rounds if one.separate is None]
+        await self._get_ready(env, folder.config.environment.healthcheck, graded_here)
 
     async def collect(
         self, task: Task, env: Environment | None, submission: Submission, desk: ArtifactDesk
     ) -> Submission:
         if env is None:
             return submission
-        return await collect_outputs(self._folders[task.id].config, env, submission, desk)
+        return await collect_outputs(self._rounds[task.id], env, submission, desk)
 
     async def verify(
         self, sample: Sample, submission: Submission, env: Environment | None, desk: ArtifactDesk
     ) -> Verdict:
-        folder = self._folders[sample.task.id]
+        if steps := self._steps[sample.task.id]:
+            places = [self._rounds[step.task.id].grade for step in steps]
+            kept = {artifact.name: artifact for artifact in submission.artifacts}
+            grades = [
+                Grade.model_validate_json(await asyncio.to_thread(desk.read, kept[place]))
+                for place in places
+                if place in kept
+            ]
+            grade = rolled_up(self._folders[sample.task.id].config, grades, self.terms)
+        else:
+            grade, _ = await self._grade(self._rounds[sample.task.id], submission, env, desk)
+        return verdict_of(grade, self.primary, self.terms)
+
+    def steps(self, sample: Sample) -> tuple[Sample, ...]:
+        return self._steps[sample.task.id]
+
+    async def begin_step(self, step: Sample, env: Environment | None) -> None:
+        assert env is not None  # needs_sandbox
+        await begin(self._rounds[step.task.id], env, self._seen[env])
+
+    async def end_step(
+        self, step: Sample, submission: Submission, env: Environment | None, desk: ArtifactDesk
+    ) -> tuple[Submission, bool]:
+        """The step's reward and evidence, kept as `steps/<number>/grade.json`."""
+        one = self._rounds[step.task.id]
+        grade, sound = await self._grade(one, submission, env, desk)
+        content = grade.model_dump_json(indent=2).encode()
+        artifact = await asyncio.to_thread(desk.save, one.grade, content)
+        kept = submission.model_copy(update={"artifacts": (*submission.artifacts, artifact)})
+        return kept, sound and not shortfall(one, grade)
+
+    async def _grade(
+        self, one: Round, submission: Submission, env: Environment | None, desk: ArtifactDesk
+    ) -> tuple[Grade, bool]:
+        """And whether what the sandbox says later would count."""
         if env is None:
-            raise AgentCompassError(Code.GRADER_CRASHED, "the tests need the agent's sandbox")
-        separate = self.verification == "fresh"
-        if separate:
-            await self.prepare(sample.task, env)
-            await restore_outputs(env, submission, desk)
+            raise AgentCompassError(Code.GRADER_CRASHED, "the tests need a sandbox")
+        if one.separate is not None:
+            seen = await self._get_ready(env, one.separate.environment.healthcheck, [one])
+            await restore_outputs(one, env, submission, desk)
             await env.enter("evaluation")
-        if (seen := self._seen.get(env)) is None:
+            return await grade_separately(one, env, seen, self.terms), True
+        if (before := self._seen.get(env)) is None:
             raise AgentCompassError(
                 Code.GRADER_CRASHED, "this sandbox was not seen before the agent came"
             )
-        grader, tampering = _grader(folder, self.parameters.left_running, seen.root), Tampering()
-        if not separate:
-            tampering = await untangle(
-                env, seen.box, seen.originals, folder.instruction, grader.user, seen.root
-            )
-            for line in (*tampering.findings, *tampering.replaced):
-                desk.note(Code.GRADER_TAMPERED, line)
-        if tampering.replaced:
-            return self.terms.worthless(self.primary, tampering)
-        graded = await run_tests(grader, env, seen.box, tampering.path, alone=separate)
-        for line in graded.findings:
-            desk.note(Code.GRADER_TAMPERED, line)
-        script = await asyncio.to_thread((folder.tests / "test.sh").read_text, "utf-8", "replace")
-        return verdict_of(graded, tampering, script, self.primary, self.terms)
+        keep = self.parameters.left_running
+        return await grade_in_place(one, env, before, keep, self.terms, desk)
+
+    async def _get_ready(
+        self, env: Environment, check: Healthcheck | None, graded_here: Sequence[Round]
+    ) -> Seen:
+        root = await root_user(env)
+        await make_folders(env, root)
+        if check is not None:
+            await become_healthy(env, check)
+        users = dict.fromkeys(verifier_user(one, root) for one in graded_here)
+        seen = self._seen[env] = await look_over(env, root, users)
+        return seen
 
     def solution(self, sample: Sample) -> Solution:
         """The files of solution/ under /solution, and solve.sh run in the workdir."""
-        folder = self._folders[sample.task.id]
-        if not (folder.solution / "solve.sh").is_file():
+        one = self._rounds.get(sample.task.id)
+        if one is None or not (one.solution / "solve.sh").is_file():
             raise AgentCompassError(
-                Code.FRAMEWORK_UNEXPECTED, f"{folder.id} has no solution/solve.sh for the oracle"
+                Code.FRAMEWORK_UNEXPECTED,
+                f"{sample.task.id} has no solution/solve.sh for the oracle",
             )
-        paths = sorted(path for path in folder.solution.rglob("*") if path.is_file())
+        folder, solution = one.folder, one.solution
+        paths = sorted(path for path in solution.rglob("*") if path.is_file())
         files = {
-            f"{SOLUTION}/{path.relative_to(folder.solution).as_posix()}": path.read_bytes()
+            f"{SOLUTION}/{path.relative_to(solution).as_posix()}": path.read_bytes()
             for path in paths
         }
         command = f"chmod +x {SOLUTION}/solve.sh && {SOLUTION}/solve.sh"
@@ -182,6 +212,7 @@ class HarborTasks:
         for path in paths:
             try:
                 folder = read_task(path)
+                rounds_of(folder)
             except UnusableTask as error:
                 if wanted is None or path.name in wanted:
                     problems.append(f"{path.name}: {error}")
@@ -202,37 +233,6 @@ class HarborTasks:
         if not folders:
             raise RequestError(FIELD, "no task there can be used", "; ".join(problems[:3]))
         return folders
-
-
-def _common_place(folders: list[TaskFolder]) -> Verification:
-    places = {folder.config.verifier.mode for folder in folders}
-    if len(places) > 1:
-        separate = [f.id for f in folders if f.config.verifier.mode == "separate"]
-        raise RequestError(
-            FIELD,
-            f"{len(separate)} of {len(folders)} tasks are graded in a separate sandbox "
-            f"({separate[0]}, …), the others in the agent's",
-            "run them apart: two data paths, or sample_ids",
-        )
-    return "fresh" if places == {"separate"} else "reuse"
-
-
-def _grader(folder: TaskFolder, keep: LeftRunning, root: str | None) -> Grader:
-    config = folder.config
-    return Grader(
-        tests=folder.tests,
-        user=_verifier_user(folder, root),
-        root=root,
-        keep=keep,
-        declared=frozenset((*config.verifier.env, *config.environment.env)),
-        written=folder.reward_files,
-    )
-
-
-def _verifier_user(folder: TaskFolder, root: str | None) -> str | None:
-    """The task's word; else the image's own user, unless the agent has another."""
-    config = folder.config
-    return config.verifier.user or (root if config.agent.user else None)
 
 
 def _exports(templates: Mapping[str, str]) -> bytes:

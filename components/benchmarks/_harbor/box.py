@@ -8,7 +8,7 @@ more than can be checked; [verifier] environment_mode = "separate" is the way wi
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment, ExecResult
@@ -144,6 +144,22 @@ async def record(env: Environment, user: str | None, root: str | None) -> Box:
         raise _failed(result)
     variables = frozenset(name for name in FIXED if rows.get(name))
     return _box(result.stdout, int(rows["uid"]), home, path, variables)
+
+
+def with_changes(box: Box, before: Box, after: Box) -> Box:
+    """The box and what the task itself changed between two later looks at it."""
+    same = all(before.tools.get(name) == box.tools.get(name) for name in (*SHELLS, *HASHERS))
+    if not same:
+        return box  # the agent changed what these looks stand on
+    tools = {n: tool for n, tool in after.tools.items() if tool != before.tools.get(n)}
+    files = {path: sha for path, sha in after.files.items() if sha != before.files.get(path)}
+    return replace(
+        box,
+        tools={**box.tools, **tools},
+        files={**box.files, **files},
+        standing=(*box.standing, *(line for line in after.standing if line not in before.standing)),
+        processes=box.processes | (after.processes - before.processes),
+    )
 
 
 def _failed(result: ExecResult) -> AgentCompassError:

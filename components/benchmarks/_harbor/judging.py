@@ -1,6 +1,6 @@
 """From what the verifier left to a verdict, with the tests as its evidence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agentcompass.components.benchmarks._harbor.rewards import (
@@ -14,6 +14,7 @@ from agentcompass.components.benchmarks._harbor.tampering import Tampering
 from agentcompass.components.benchmarks._harbor.verifier import Graded
 from agentcompass.components.contracts.attempt import Evidence, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.task import Primary
 
 SHOWN_OUTPUT = 6000
@@ -28,51 +29,56 @@ class Terms:
     report_agrees: bool = False
     """Full reward stands only on a report of tests of which none failed."""
 
-    def worthless(self, primary: Primary, tampering: Tampering) -> Verdict:
-        """The grader's own programs were replaced: nothing it said would count."""
-        evidence = tuple(_planted(tampering))
-        if primary == "correct":
-            return Verdict(correct=False, evidence=evidence)
-        return Verdict(score=self.score_range[0], evidence=evidence)
+
+class Grade(Frozen):
+    """What one grading says."""
+
+    rewards: Mapping[str, float]
+    evidence: tuple[Evidence, ...]
 
 
-def verdict_of(
-    graded: Graded, tampering: Tampering, script: str, primary: Primary, terms: Terms
-) -> Verdict:
-    """Raises grader.crashed (no test ever ran), grader.invalid_reward."""
+def worthless(tampering: Tampering, terms: Terms) -> Grade:
+    """The grader's own programs were replaced: nothing it said would count."""
+    return Grade(rewards={terms.key: terms.score_range[0]}, evidence=tuple(_planted(tampering)))
+
+
+def grade_of(
+    graded: Graded, tampering: Tampering, script: str, terms: Terms, *, any_key: bool = False
+) -> Grade:
+    """`any_key`: the reward that counts need not be among them.
+
+    Raises grader.crashed (no test ever ran), grader.invalid_reward.
+    """
     report = read_report(graded.files)
     failure = bootstrap_failure(graded.output, script, report)
     rewards: dict[str, float] = {}
     if not graded.findings or _has_reward(graded):
         try:
-            rewards = read_rewards(graded.files, terms.key)
+            rewards = read_rewards(graded.files, terms.key, any_key=any_key)
         except AgentCompassError:
             if failure is None:
                 raise
-    reward = rewards.get(terms.key)
-    if failure is not None and (reward is None or reward <= terms.score_range[0]):
+    lowest = terms.score_range[0]
+    best = rewards.get(terms.key, max(rewards.values(), default=lowest))
+    if failure is not None and best <= lowest:
         raise AgentCompassError(
             Code.GRADER_CRASHED, f"the verifier could not start its tests: {failure}"
         )
-    evidence = (*_planted(tampering), *_of(graded, report))
-    if reward is None:
-        # The reward that stands there was not the verifier's.
-        return _verdict(primary, terms.score_range[0], {}, evidence)
-    if terms.report_agrees and reward == 1 and (report.failed or not report.passed):
+    # Without any, the reward that stands there was not the verifier's.
+    rewards = rewards or {terms.key: lowest}
+    if terms.report_agrees and rewards.get(terms.key) == 1 and (report.failed or not report.passed):
         what = f"{report.failed} tests failed" if report.failed else "no report says so"
         raise AgentCompassError(Code.GRADER_INVALID_REWARD, f"the reward is 1, but {what}")
-    metrics = {name: value for name, value in rewards.items() if name != terms.key}
-    return _verdict(primary, reward, metrics, evidence)
+    return Grade(rewards=rewards, evidence=(*_planted(tampering), *_of(graded, report)))
 
 
-def _verdict(
-    primary: Primary, reward: float, metrics: dict[str, float], evidence: tuple[Evidence, ...]
-) -> Verdict:
+def verdict_of(grade: Grade, primary: Primary, terms: Terms) -> Verdict:
+    reward = grade.rewards[terms.key]
+    metrics = {name: value for name, value in grade.rewards.items() if name != terms.key}
     if primary == "correct":
-        return Verdict(
-            correct=reward == 1, metrics={**metrics, "reward": reward}, evidence=evidence
-        )
-    return Verdict(score=reward, metrics={**metrics}, evidence=evidence)
+        metrics["reward"] = reward
+        return Verdict(correct=reward == 1, metrics=metrics, evidence=grade.evidence)
+    return Verdict(score=reward, metrics=metrics, evidence=grade.evidence)
 
 
 def _has_reward(graded: Graded) -> bool:

@@ -1,47 +1,56 @@
 """What the agent leaves besides the sandbox itself: declared artifacts, and /logs/artifacts.
 
-Kept as `outputs/<path in the sandbox>`; in a separate grading sandbox each is put back at the
-same path.
+Kept as `outputs/<path in the sandbox>`, a step's under `steps/<number>/`; in a separate grading
+sandbox each is put back at the same path.
 """
 
 import asyncio
 import fnmatch
+import posixpath
 from pathlib import PurePosixPath
 
-from agentcompass.components.benchmarks._harbor.task_config import ArtifactEntry, TaskConfig
+from agentcompass.components.benchmarks._harbor.rounds import Round
+from agentcompass.components.benchmarks._harbor.task_config import ArtifactEntry
 from agentcompass.components.contracts.attempt import Artifact, Submission
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.protocols import ArtifactDesk
 from agentcompass.components.contracts.sandbox import CapturedFile, CaptureLimits, Environment
 
-OUTPUTS = "outputs/"
+GRADERS = ("/tests/", "/logs/verifier/")
+"""Nothing of the agent's is put there."""
 PUBLISHED = "/logs/artifacts"
 """By convention whatever stands here is an output."""
 LIMITS = CaptureLimits(max_files=2_000, max_bytes=256 * 1024 * 1024)
 
 
 async def collect_outputs(
-    config: TaskConfig, env: Environment, submission: Submission, desk: ArtifactDesk
+    one: Round, env: Environment, submission: Submission, desk: ArtifactDesk
 ) -> Submission:
     """Run the collect commands, then take what is declared. A missing path is noted by nobody:
     the verifier decides what it means."""
-    for hook in config.verifier.collect:
+    for hook in one.collect:
         done = await env.exec(hook.command, user=hook.user, timeout_seconds=hook.timeout_sec)
         if not done.ok:
             how = "took too long" if done.timed_out else f"ended with {done.exit_code}"
             desk.note(Code.ARTIFACT_LIMIT, f"collect command {hook.command[:200]!r} {how}")
     taken: dict[str, CapturedFile] = {}
-    for entry in (ArtifactEntry(source=PUBLISHED), *config.artifacts):
+    for entry in (ArtifactEntry(source=PUBLISHED), *one.artifacts):
         source = str(PurePosixPath(env.workdir, entry.source))
         for path, file in await _take(env, source, entry.exclude, desk):
             taken.setdefault(path, file)
-    artifacts = await asyncio.to_thread(_save, taken, desk)
+    artifacts = await asyncio.to_thread(_save, taken, one.outputs, desk)
     return submission.model_copy(update={"artifacts": submission.artifacts + artifacts})
 
 
-async def restore_outputs(env: Environment, submission: Submission, desk: ArtifactDesk) -> None:
+async def restore_outputs(
+    one: Round, env: Environment, submission: Submission, desk: ArtifactDesk
+) -> None:
     for artifact in submission.artifacts:
-        if artifact.name.startswith(OUTPUTS):
+        if not artifact.name.startswith(one.outputs):
+            continue
+        if posixpath.normpath(artifact.path).startswith(GRADERS):
+            desk.note(Code.ARTIFACT_LIMIT, f"{artifact.path}: is the grader's place, left out")
+        else:
             await env.write_file(artifact.path, desk.read(artifact), mode=artifact.mode)
 
 
@@ -100,9 +109,9 @@ def _excluded(path: str, patterns: tuple[str, ...]) -> bool:
     )
 
 
-def _save(taken: dict[str, CapturedFile], desk: ArtifactDesk) -> tuple[Artifact, ...]:
+def _save(taken: dict[str, CapturedFile], outputs: str, desk: ArtifactDesk) -> tuple[Artifact, ...]:
     # Names that are no UTF-8 cannot be written back at their place; captures escape them.
     return tuple(
-        desk.save(f"{OUTPUTS}{path.lstrip('/')}", file.content, path=path, mode=file.mode & 0o777)
+        desk.save(f"{outputs}{path.lstrip('/')}", file.content, path=path, mode=file.mode & 0o777)
         for path, file in sorted(taken.items())
     )

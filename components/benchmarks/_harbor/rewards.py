@@ -31,11 +31,13 @@ class Report:
         return sum(test.passed is True for test in self.tests)
 
 
-def read_rewards(files: Mapping[str, bytes], key: str) -> dict[str, float]:
+def read_rewards(
+    files: Mapping[str, bytes], key: str, *, any_key: bool = False
+) -> dict[str, float]:
     """Names to finite numbers; `reward.json` counts before `reward.txt`.
 
     A plain number is the reward itself. Raises grader.invalid_reward: nothing there, not flat,
-    not numbers, or no `key` among them.
+    not numbers, or no `key` among them (with `any_key`: none at all).
     """
     name = next((name for name in ("reward.json", "reward.txt") if name in files), None)
     if name is None:
@@ -56,7 +58,7 @@ def read_rewards(files: Mapping[str, bytes], key: str) -> dict[str, float]:
                 f"reward.json: {entry[:60]!r} is {str(number)[:60]!r}, not a finite number",
             )
         rewards[entry] = float(number)
-    if key not in rewards:
+    if key not in rewards and not (any_key and rewards):
         there = ", ".join(sorted(rewards)[:10]) or "nothing"
         raise AgentCompassError(
             Code.GRADER_INVALID_REWARD, f"reward.json has no {key!r}; there: {there}"

@@ -4,9 +4,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from agentcompass.components.benchmarks._harbor.rounds import Round
 from agentcompass.components.benchmarks._harbor.task_config import (
     EnvironmentSection,
     NetworkRule,
@@ -29,10 +32,55 @@ _TEMPLATE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-(.*)\}", re.DOTALL)
 _FROM = re.compile(r"(?im)^([ \t]*FROM[ \t]+(?:--platform=\S+[ \t]+)?)(\S+)")
 
 
-def sample(
-    folder: TaskFolder, *, build: bool, from_images: Mapping[str, str], data_dir: Path
-) -> Sample:
-    """`build`: from the task's Dockerfile even where task.toml names a published image."""
+@dataclass(frozen=True)
+class Images:
+    """How a task's images come about."""
+
+    build: bool
+    """From a Dockerfile even where a published image is named."""
+    from_images: Mapping[str, str]
+    data_dir: Path
+
+    def choice(self, published: str | None, dockerfile: Path | None) -> dict[str, Any]:
+        """`image` or `build` of Requirements."""
+        if dockerfile is not None and (self.build or published is None):
+            return {"build": _build(dockerfile, self.from_images, self.data_dir)}
+        return {"image": published}
+
+
+def sample(folder: TaskFolder, rounds: Sequence[Round], images: Images) -> Sample:
+    """The whole task."""
+    task = _task(folder, rounds[0], _requirements(folder, images), images)
+    if folder.config.steps:
+        in_steps = {
+            "id": folder.id,
+            "instruction": folder.instruction,
+            # What the steps left is all that is looked at.
+            "verification": "none",
+            "grading": None,
+        }
+        task = task.model_copy(update=in_steps)
+    return _sample(folder, task)
+
+
+def step_samples(whole: Sample, rounds: Sequence[Round], images: Images) -> tuple[Sample, ...]:
+    """Of a task in steps; else none."""
+    required = whole.task.requirements
+    return tuple(
+        _sample(one.folder, _task(one.folder, one, required, images)) for one in rounds if one.step
+    )
+
+
+def _sample(folder: TaskFolder, task: Task) -> Sample:
+    return Sample(
+        task=task,
+        # Verification finds tests and solution by the task's id, in its folder.
+        answer_key=AnswerKey(value={"content_hash": folder.content_hash}),
+        content_hash=folder.content_hash,
+    )
+
+
+def _task(folder: TaskFolder, one: Round, required: Requirements, images: Images) -> Task:
     config = folder.config
     category = config.metadata.get("category")
     metadata = {
@@ -40,31 +88,24 @@ def sample(
         "storage_mb": config.environment.storage_mb,
         "unknown_keys": list(folder.unknown_keys),
     }
-    return Sample(
-        task=Task(
-            id=folder.id,
-            instruction=folder.instruction,
-            category=category if isinstance(category, str) and category else None,
-            requirements=_requirements(folder, build, from_images, data_dir),
-            run_timeout_seconds=config.agent.timeout_sec,
-            evaluation_timeout_seconds=config.verifier.timeout_sec + AROUND_TESTS_SECONDS,
-            metadata={key: value for key, value in metadata.items() if value},
-        ),
-        # Verification finds tests and solution by the task's id, in its folder.
-        answer_key=AnswerKey(value={"content_hash": folder.content_hash}),
-        content_hash=folder.content_hash,
+    return Task(
+        id=one.id,
+        instruction=one.instruction,
+        category=category if isinstance(category, str) and category else None,
+        requirements=required,
+        verification="fresh" if one.separate else "reuse",
+        grading=_grading(one, images) if one.separate else None,
+        run_timeout_seconds=one.run_timeout_seconds,
+        evaluation_timeout_seconds=one.verifier.timeout_sec + AROUND_TESTS_SECONDS,
+        metadata={key: value for key, value in metadata.items() if value},
     )
 
 
-def _requirements(
-    folder: TaskFolder, build: bool, from_images: Mapping[str, str], data_dir: Path
-) -> Requirements:
+def _requirements(folder: TaskFolder, images: Images) -> Requirements:
     config, environment = folder.config, folder.config.environment
-    dockerfile = folder.dockerfile
-    made_here = dockerfile is not None and (build or environment.docker_image is None)
     return Requirements(
-        image=None if made_here else environment.docker_image,
-        build=_build(dockerfile, from_images, data_dir) if made_here and dockerfile else None,
+        **images.choice(environment.docker_image, folder.dockerfile),
+        image_needed=True,
         build_timeout_seconds=environment.build_timeout_sec,
         workdir=environment.workdir,
         user=config.agent.user,
@@ -76,6 +117,23 @@ def _requirements(
         ),
         env=variables(environment.env),
         evaluation_env=variables(config.verifier.env),
+    )
+
+
+def _grading(one: Round, images: Images) -> Requirements:
+    assert one.separate is not None
+    place, environment = one.separate, one.separate.environment
+    return Requirements(
+        **images.choice(place.image, place.dockerfile),
+        image_needed=True,
+        build_timeout_seconds=environment.build_timeout_sec,
+        workdir=environment.workdir,
+        resources=_resources(environment),
+        network=Network(
+            baseline=_policy(environment) or "public", evaluation=_policy(one.verifier)
+        ),
+        env=variables(environment.env),
+        evaluation_env=variables(one.verifier.env),
     )
 
 

@@ -49,6 +49,8 @@ class Tampering:
     """Programs that graders start and that are not what they were."""
     path: str | None = None
     """PATH for the grader, if it must differ."""
+    aside: dict[str, str] = field(default_factory=dict)
+    """Where what was set aside lies → where it stood."""
 
 
 async def originals(env: Environment, box: Box) -> dict[str, bytes]:
@@ -106,6 +108,14 @@ async def untangle(
     return found
 
 
+async def give_back(env: Environment, found: Tampering, user: str | None) -> None:
+    """The agent works on: it finds its own files where it had them."""
+    moves = [word for move in found.aside.items() for word in move]
+    script = 'while [ $# -gt 0 ]; do mv -f -- "$1" "$2"; shift 2; done'
+    if moves:
+        await env.exec(["/bin/sh", "-c", script, "sh", *moves], cwd="/", user=user)
+
+
 async def _act(
     env: Environment,
     found: Tampering,
@@ -121,6 +131,7 @@ async def _act(
     for number, name in enumerate(dict.fromkeys(aside)):
         arguments.append(name)
         lines.append(f'mv -f -- "${{{len(arguments)}}}" {folder}/aside/{number}')
+        found.aside[f"{folder}/aside/{number}"] = name
         found.findings.append(f"{name} was {'put back' if name in back else 'set aside'}")
     for name, tool in hidden.items():
         # A script and not a link: a Python of a virtual environment knows itself by its path.

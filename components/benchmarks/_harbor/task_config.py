@@ -111,10 +111,11 @@ class VerifierSection(NetworkRule):
     collect: tuple[CollectHook, ...] = ()
 
     @property
-    def mode(self) -> Literal["shared", "separate"]:
+    def mode(self) -> Literal["shared", "separate"] | None:
+        """None: nothing is said here."""
         if self.environment_mode is not None:
             return self.environment_mode
-        return "shared" if self.environment is None else "separate"
+        return None if self.environment is None else "separate"
 
     @model_validator(mode="after")
     def _one_place(self) -> "VerifierSection":

@@ -6,22 +6,26 @@
   environment/      Dockerfile and what it copies, unless task.toml names an image
   tests/            test.sh and its files; in the sandbox as /tests, once the agent ended
   solution/         solve.sh and its files; in the sandbox as /solution, for the oracle only
-  steps/<name>/     instruction.md, tests/, solution/ of one step, in a multi-step task
+  steps/<name>/     of one step, in a task of several: instruction.md, tests/, solution/, and
+                    workdir/, whose files it brings, with a setup.sh to be run there
 """
 
 import hashlib
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentcompass.components.benchmarks._harbor.task_config import TaskConfig, unknown_keys
+from agentcompass.components.benchmarks._harbor.task_config import (
+    EnvironmentSection,
+    TaskConfig,
+    unknown_keys,
+)
 
-TEXT_MAX_BYTES = 1024 * 1024
 COMPOSE_FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
+_STEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _CANARY = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 
 
@@ -34,6 +38,9 @@ class TaskFolder:
     path: Path
     config: TaskConfig
     instruction: str
+    """Of a task in steps: those of all steps, one after another."""
+    steps_told: tuple[str, ...]
+    """The instruction of each step."""
     content_hash: str
     """sha256 over every file: its path, whether it is executable, its bytes."""
     unknown_keys: tuple[str, ...]
@@ -43,31 +50,9 @@ class TaskFolder:
         return self.path.name
 
     @property
-    def tests(self) -> Path:
-        return self.path / "tests"
-
-    @property
-    def solution(self) -> Path:
-        return self.path / "solution"
-
-    @property
     def dockerfile(self) -> Path | None:
         path = self.path / "environment" / "Dockerfile"
         return path if path.is_file() else None
-
-    @cached_property
-    def reward_files(self) -> frozenset[str]:
-        """Of reward.json and reward.txt those that a text of the tests speaks of."""
-        texts = [
-            path.read_bytes()
-            for path in self.tests.rglob("*")
-            if path.is_file() and path.stat().st_size < TEXT_MAX_BYTES
-        ]
-        return frozenset(
-            name
-            for name in ("reward.json", "reward.txt")
-            if any(name.encode() in text for text in texts)
-        )
 
 
 def read_task(path: Path) -> TaskFolder:
@@ -83,17 +68,23 @@ def read_task(path: Path) -> TaskFolder:
         message = first["msg"].removeprefix("Value error, ")
         raise UnusableTask(f"task.toml, {place}: {message}") from error
     _check_supported(path, config)
-    try:
-        instruction = (path / "instruction.md").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnusableTask(f"instruction.md cannot be read: {_line(error)}") from error
+    told = tuple(_instruction(path, f"steps/{step.name}/instruction.md") for step in config.steps)
+    headed = (f"[{step.name}]\n{text}" for step, text in zip(config.steps, told, strict=True))
     return TaskFolder(
         path=path,
         config=config,
-        instruction=without_canary(instruction),
+        instruction="\n".join(headed) if told else _instruction(path, "instruction.md"),
+        steps_told=told,
         content_hash=tree_hash(path),
         unknown_keys=tuple(unknown_keys(config)),
     )
+
+
+def _instruction(path: Path, name: str) -> str:
+    try:
+        return without_canary((path / name).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnusableTask(f"{name} cannot be read: {_line(error)}") from error
 
 
 def tree_hash(folder: Path) -> str:
@@ -124,44 +115,33 @@ def without_canary(text: str) -> str:
 
 
 def _check_supported(path: Path, config: TaskConfig) -> None:
-    environment, verifier = config.environment, config.verifier
-    if environment.os != "linux":
-        raise UnusableTask(f"needs {environment.os}; only linux sandboxes are offered")
-    if environment.tpu is not None:
-        raise UnusableTask("needs a TPU, which no environment offers")
-    if environment.gpus and environment.gpu_types:
-        raise UnusableTask(
-            f"needs a GPU of type {', '.join(environment.gpu_types)}; not selectable"
-        )
-    if environment.mcp_servers:
-        raise UnusableTask("declares MCP servers for the agent, which no harness here connects to")
+    environment = config.environment
+    check_environment(environment)
     if found := [name for name in COMPOSE_FILES if (path / "environment" / name).is_file()]:
         raise UnusableTask(f"is made of several containers (environment/{found[0]})")
     if environment.docker_image is None and not (path / "environment" / "Dockerfile").is_file():
         raise UnusableTask("has neither environment/Dockerfile nor environment.docker_image")
-    if config.steps:
-        raise UnusableTask(
-            f"has {len(config.steps)} steps with an instruction each; a harness is called once"
-        )
     if (path / "trajectory.json").is_file():
         raise UnusableTask("starts from an earlier conversation (trajectory.json)")
-    services = {hook.service for hook in verifier.collect} | {
-        entry.service or "main" for entry in config.artifacts
-    }
-    if services - {"main"}:
-        raise UnusableTask(f"collects from another container ({sorted(services - {'main'})[0]})")
-    if not (path / "tests" / "test.sh").is_file():
-        raise UnusableTask("has no tests/test.sh")
-    if verifier.mode == "separate":
-        _check_separate(path, config)
+    names = [step.name for step in config.steps]
+    if bad := [name for name in names if _STEP.fullmatch(name) is None]:
+        raise UnusableTask(f"has a step {bad[0]!r}, which is no name for a folder")
+    if len({name.lower() for name in names}) < len(names):
+        raise UnusableTask("has two steps of the same name")
 
 
-def _check_separate(path: Path, config: TaskConfig) -> None:
-    """A fresh sandbox for grading is made as the agent's was."""
-    if config.verifier.environment is not None or (path / "tests" / "Dockerfile").is_file():
+def check_environment(environment: EnvironmentSection, which: str = "") -> None:
+    """Raises UnusableTask for what no sandbox here offers; `which`: in front of the message."""
+    if environment.os != "linux":
+        raise UnusableTask(f"{which}needs {environment.os}; only linux sandboxes are offered")
+    if environment.tpu is not None:
+        raise UnusableTask(f"{which}needs a TPU, which no environment offers")
+    if environment.gpus and environment.gpu_types:
         raise UnusableTask(
-            "is graded in a sandbox of another image ([verifier.environment] or tests/Dockerfile)"
+            f"{which}needs a GPU of type {', '.join(environment.gpu_types)}; not selectable"
         )
+    if environment.mcp_servers:
+        raise UnusableTask("declares MCP servers for the agent, which no harness here connects to")
 
 
 def _line(error: Exception) -> str:

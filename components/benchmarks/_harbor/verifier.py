@@ -8,7 +8,7 @@ reward must be a plain file of the grader's, unchanged since test.sh ended.
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentcompass.components.benchmarks._harbor.box import FIXED, LOGS, TESTS, Box
@@ -22,13 +22,13 @@ OUTPUT_LIMIT_KB = 512
 
 _CLEAR = r"""
 set -e
-for path in /logs /logs/verifier /tests; do
+for path in /logs /logs/verifier $1; do
     if [ -L "$path" ] || { [ -e "$path" ] && [ ! -d "$path" ]; }; then rm -f -- "$path"; fi
 done
-rm -rf -- /logs/verifier /tests
+rm -rf -- /logs/verifier $1
 mkdir -p /logs
-mkdir /logs/verifier /tests
-chmod 755 /logs /logs/verifier /tests
+mkdir /logs/verifier $1
+chmod 755 /logs /logs/verifier $1
 """
 _ARRIVED = r"""
 set -e
@@ -80,7 +80,8 @@ class Graded:
 class Grader:
     """How one task is graded."""
 
-    tests: Path
+    tests: tuple[Path, ...]
+    """Laid over each other in /tests."""
     user: str | None
     """Who runs test.sh."""
     root: str | None
@@ -90,6 +91,12 @@ class Grader:
     """Variables that the task itself sets."""
     written: frozenset[str] = frozenset()
     """Names of reward files that its tests speak of; empty: not known."""
+    tests_are_there: bool = False
+    """The image has brought them."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """For test.sh, over those of the phase."""
+    goes_on: bool = False
+    """Another step follows: what the agent keeps running stays."""
 
 
 async def run_tests(
@@ -102,8 +109,12 @@ async def run_tests(
     ended, running = (
         ([], []) if alone else await end_left_running(env, box, grader.keep, grader.root)
     )
-    await _as_root(grader, env, _CLEAR, "making room for the tests")
-    await env.upload(grader.tests, TESTS)
+    await _as_root(
+        grader, env, _CLEAR, "making room for the tests", "" if grader.tests_are_there else TESTS
+    )
+    if not grader.tests_are_there:
+        for folder in grader.tests:
+            await env.upload(folder, TESTS)
     await _as_root(grader, env, _ARRIVED, "bringing the tests", str(box.uid))
     mark = secrets.token_hex(16)
     result = await env.exec(
@@ -115,9 +126,8 @@ async def run_tests(
     )
     if not alone:
         # Also what the tests started: a program of the agent's may outlive them to write after.
-        await end_left_running(
-            env, box, "everything" if grader.keep == "everything" else "nothing", grader.root
-        )
+        after = grader.keep if grader.goes_on or grader.keep == "everything" else "nothing"
+        await end_left_running(env, box, after, grader.root)
     output, at_end = _split(result.stdout, mark)
     looked = await _as_root(grader, env, _LOOK, "reading the reward")
     findings = _unsound(at_end, looked, box) | _unexpected(grader, looked)
@@ -140,9 +150,15 @@ async def run_tests(
     )
 
 
+async def clear(grader: Grader, env: Environment) -> None:
+    """Leave nothing of the grading for the agent's next step."""
+    await _as_root(grader, env, _CLEAR, "clearing the tests", TESTS)
+
+
 def _variables(grader: Grader, box: Box, path: str | None) -> dict[str, str]:
     given = box.variables | grader.declared
     values = {name: value for name, value in FIXED.items() if name not in given}
+    values |= grader.variables
     values["HOME"] = box.home
     if path is not None:
         values["PATH"] = path

@@ -16,6 +16,7 @@ from agentcompass.components.benchmarks._swebench.preparation import (
     Source,
     prepare_repository,
 )
+from agentcompass.components.benchmarks._swebench.reinstall import INSTALL_SECONDS
 from agentcompass.components.benchmarks._swebench.rows import Instance, instance_hash, load_rows
 from agentcompass.components.benchmarks._swebench.snapshot import Base, take_base, take_patch
 from agentcompass.components.benchmarks._swebench.specs import Spec, spec_for
@@ -40,7 +41,10 @@ from agentcompass.components.datasets.hub import HubSource
 PATCH = "patch.diff"
 PREBAKED_WORKDIR = "/testbed"
 SETUP_SECONDS = 1800.0
-"""For preparing the grader's sandbox, before the tests' own time starts."""
+"""For making a repository and its Python environment in a sandbox: the agent's, or the grader's
+before the tests' own time starts."""
+INSTALLS = 2
+"""How often a submission's repository is installed at most (see reinstall.py)."""
 GIVEN_PATCH = ".agentcompass-solution.patch"
 INSTRUCTION = """\
 The current directory holds a copy of the repository {repo}. Please solve this issue in it:
@@ -175,7 +179,6 @@ class SWEBench:
             raise AgentCompassError(Code.GRADER_CRASHED, "the tests need a sandbox")
         instance = self._instances[sample.task.id]
         spec, source = await self._prepare(instance, env, depth=1)
-        await env.enter("evaluation")
         limit = self.parameters.test_timeout_seconds
         return await judge_patch(env, instance, spec, source, patch, limit)
 
@@ -229,6 +232,7 @@ class SWEBench:
         if self.parameters.hints and instance.hints_text.strip():
             instruction += HINTS.format(hints=instance.hints_text.strip())
         prebaked = self.parameters.preparation == "prebaked"
+        made_here = self.parameters.preparation == "git_clone"
         facts = {"repo": instance.repo, "version": instance.version}
         return Sample(
             task=Task(
@@ -236,7 +240,10 @@ class SWEBench:
                 instruction=instruction,
                 category=instance.repo,
                 requirements=Requirements(workdir=PREBAKED_WORKDIR if prebaked else None),
-                evaluation_timeout_seconds=self.parameters.test_timeout_seconds + SETUP_SECONDS,
+                setup_timeout_seconds=SETUP_SECONDS if made_here else None,
+                evaluation_timeout_seconds=self.parameters.test_timeout_seconds
+                + SETUP_SECONDS
+                + INSTALLS * INSTALL_SECONDS,
                 metadata={**facts, "base_commit": instance.base_commit},
             ),
             # Verification finds the rest by the task's id.

@@ -52,7 +52,7 @@ def grade(instance: Instance, account: Account) -> Grade:
         if len(failed) > SHOWN_TESTS:
             text = f"and {len(failed) - SHOWN_TESTS} more failed"
             evidence.append(Evidence(name=f"{label}, the rest", passed=False, text=text))
-    resolved = all(share == 1 for share in shares.values())
+    resolved = all(share == 1 for share in shares.values()) and not account.timed_out
     if account.status is None and not account.timed_out and account.started:
         resolved = False
         text = f"the test runner ended before its end (exit code {account.exit_code})"

@@ -23,7 +23,7 @@ print(json.dumps([sys.executable, sorted({paths["purelib"], paths["platlib"]}), 
 _LOOK = r"""
 import hashlib, json, os, re, sys
 executable, sites, stdlib, scripts, workdir = json.loads(sys.argv[1])
-TOOLS = r"(_?pytest|pluggy|iniconfig|py|tox|xdist|nose|_distutils_hack)"
+TOOLS = r"(_?pytest|pip|pluggy|iniconfig|py|tox|xdist|nose|_distutils_hack)"
 SCRIPTS = r"(python[\d.]*|pytest|py\.test|tox|sh|bash|env|git|activate)"
 STDLIB = ("unittest", "json", "importlib", "runpy.py", "site.py", "socket.py", "os.py",
           "traceback.py", "sitecustomize.py", "usercustomize.py")
@@ -63,6 +63,8 @@ for site in sites:
                 keep(path)
 for name in STDLIB:
     keep(os.path.join(stdlib, name))
+for place in ("/etc", "~/.pip", "~/.config/pip", os.path.dirname(scripts)):
+    keep(os.path.join(os.path.expanduser(place), "pip.conf"))
 for name in os.listdir(scripts) if os.path.isdir(scripts) else ():
     if re.fullmatch(SCRIPTS, name):
         keep(os.path.join(scripts, name))

@@ -19,6 +19,7 @@ from agentcompass.components.benchmarks._git_repository import (
     FILE_LIMIT_KB,
     NEUTRAL,
     PATCH_LIMIT_BYTES,
+    WITHOUT_TRAPS,
     Patch,
 )
 from agentcompass.components.contracts.errors import AgentCompassError, Code
@@ -98,6 +99,7 @@ async def apply_patch(
     without: tuple[str, ...] = (),
     only: tuple[str, ...] = (),
     neutral: bool = True,
+    reverse: bool = False,
 ) -> str:
     """Apply to the working tree, all of it or nothing. Returns "" or why it does not apply.
 
@@ -106,6 +108,7 @@ async def apply_patch(
     `without`, `only`: paths in it that are left out, or alone considered; `*` stands for any text.
     """
     words = [f"--exclude={path}" for path in without] + [f"--include={path}" for path in only]
+    words += ["-R"] if reverse else []
     folder = f".agentcompass-{secrets.token_hex(8)}"
     try:
         await env.write_file(f"{folder}/patch", patch)
@@ -200,7 +203,7 @@ git index-pack --stdin <"$d/pack" >/dev/null
 git cat-file -e "$2^{{tree}}"
 export GIT_WORK_TREE="$PWD"
 git read-tree "$2"
-
+{WITHOUT_TRAPS}
 leave_out() {{
   sed 's|^[.]/||' | while IFS= read -r path; do
     printf '%s: %s\\n' "$path" "$1"

@@ -67,6 +67,8 @@ class Account(Frozen):
     """The runner's own word at its end; None: it did not come to its end."""
     exit_code: int | None = None
     timed_out: bool = False
+    starved: bool = False
+    """Over its time on a machine that hardly let it run."""
     canary: str = ""
     strangers: int = 0
     """Others who tried to report."""
@@ -105,8 +107,8 @@ async def run_tests(
     }
     names = ("values", "submission", "candidate")
     sources = [(f"{_judge.__name__}.{name}", _judge_source(name)) for name in names]
-    main = f"{__package__}.warden"
-    start = {"sources": [*sources, (main, _source("warden"))], "main": main}
+    own = [(f"{__package__}.{name}", _source(name)) for name in ("starving", "warden")]
+    start = {"sources": [*sources, *own], "main": f"{__package__}.warden"}
     result = await env.exec(
         ["python3", "-I", "-S", "-B", "-c", _judge.LOADER, "0"],
         cwd="/",

@@ -1,6 +1,7 @@
 """Judge a patch in a fresh sandbox: prepare, apply, put the tests in place, run, compare."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from agentcompass.components.benchmarks._judge import printable
 from agentcompass.components.benchmarks._swebench import protected
@@ -8,6 +9,7 @@ from agentcompass.components.benchmarks._swebench.grading import grade
 from agentcompass.components.benchmarks._swebench.installed import Installed
 from agentcompass.components.benchmarks._swebench.logs import with_parsed_output
 from agentcompass.components.benchmarks._swebench.preparation import Source, activation
+from agentcompass.components.benchmarks._swebench.reinstall import Reinstall
 from agentcompass.components.benchmarks._swebench.rows import Instance
 from agentcompass.components.benchmarks._swebench.snapshot import apply_patch, literal
 from agentcompass.components.benchmarks._swebench.specs import Spec, test_files
@@ -36,9 +38,13 @@ async def judge_patch(
 ) -> Verdict:
     """The sandbox is prepared, and the submission has not run in it yet.
 
-    Raises grader.crashed when the tests cannot run even without the submission, grader.timeout
-    when they outlast their time with it.
+    Enters the phase of evaluation. Raises grader.crashed when the tests cannot run even without
+    the submission, grader.timeout when they outlast their time because the machine is too busy.
     """
+    reinstall = Reinstall(env, spec, source) if spec.install_again else None
+    if reinstall:
+        await reinstall.fetch_tools()
+    await env.enter("evaluation")
     before = "".join(f"{line}\n" for line in (activation(source).rstrip(), *spec.before_tests))
     await _check_tools(env, spec, before)
     await _check_test_patch(env, instance)
@@ -54,7 +60,8 @@ async def judge_patch(
     steering = [*parts.steering, *await _steering_configuration(env, instance, paths, patch)]
     left_out = (*parts.tests, *steering)
     notes = [_tampered(f"{path} would steer the test run; it was left out") for path in steering]
-    problem = await apply_patch(env, patch, without=tuple(map(literal, left_out)))
+    without = tuple(map(literal, left_out))
+    problem = await apply_patch(env, patch, without=without)
     if problem:
         return _refused("patch", f"the patch does not apply: {problem}", notes)
     tests = instance.test_patch.encode("utf-8", "surrogateescape")
@@ -66,20 +73,29 @@ async def judge_patch(
     if parts.tests:
         text = "the patch changes them; the instance's own were used: " + ", ".join(parts.tests)
         evidence.append(Evidence(name="tests", text=text[:1000]))
-    if spec.install_again:
-        evidence += await _install_again(env, spec, source)
+    if reinstall:
+        problem = await reinstall.install()
         if changes := await installed.changes(env):
             notes += [_tampered(change) for change in changes]
             evidence += [Evidence(name="install", passed=False, text=text) for text in changes]
             return Verdict(correct=False, evidence=tuple(evidence), notes=tuple(notes))
+        if problem:
+            await reinstall.blame(
+                partial(_swap, env, patch, tests, without, reverse=True),
+                partial(_swap, env, patch, tests, without),
+            )
+            text = f"installing the patched repository failed ({problem})"
+            evidence.append(Evidence(name="install", passed=False, text=text))
 
     account = await run_tests(
         env, spec.test_commands, before=before, timeout_seconds=timeout_seconds
     )
     if account.timed_out:
-        raise AgentCompassError(
-            Code.GRADER_TIMEOUT, f"the tests did not end within {timeout_seconds:g} s"
-        )
+        text = f"the tests did not end within {timeout_seconds:g} s"
+        if account.starved:
+            text += ", for most of which they waited for a processor: run fewer attempts at once"
+            raise AgentCompassError(Code.GRADER_TIMEOUT, text)
+        evidence.append(Evidence(name="test run", passed=False, text=text))
     if watching(spec.test_commands[-1]) == "log":
         if account.exit_code in (126, 127):
             last = account.output.strip().rpartition("\n")[2][:300]
@@ -142,6 +158,20 @@ async def _steering_configuration(
     return found
 
 
+async def _swap(
+    env: Environment, patch: bytes, tests: bytes, without: tuple[str, ...], *, reverse: bool = False
+) -> str:
+    """Take submission and tests out of the working tree, or put them back."""
+    parts = [
+        partial(apply_patch, env, patch, without=without, reverse=reverse),
+        partial(apply_patch, env, tests, neutral=False, reverse=reverse),
+    ]
+    for part in reversed(parts) if reverse else parts:
+        if problem := await part():
+            return problem
+    return ""
+
+
 async def _take_back(env: Environment, patch: bytes, name: str) -> None:
     words = ["git", "-c", "safe.directory=*", "apply", "-R", "--whitespace=nowarn"]
     done = await env.exec([*words, f"--include={literal(name)}", "-"], stdin=patch)
@@ -155,17 +185,6 @@ async def _settings(env: Environment, name: str) -> object:
     except (OSError, ValueError):
         return None
     return protected.runner_settings(name, content)
-
-
-async def _install_again(env: Environment, spec: Spec, source: Source) -> list[Evidence]:
-    """As the official harness: what is compiled or copied must hold the submission."""
-    script = activation(source) + "\n".join(spec.install_again)
-    done = await env.exec(script, timeout_seconds=source.step_timeout_seconds, output_limit_kb=64)
-    if done.ok:
-        return []
-    last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2][:300]
-    text = f"installing the patched repository ended with exit {done.exit_code}: {last}"
-    return [Evidence(name="install", passed=False, text=text)]
 
 
 def _output(account: Account, correct: bool) -> list[Evidence]:

@@ -29,10 +29,14 @@ from agentcompass.components.benchmarks._judge.candidate import (
     kill_group,
     process_option,
 )
+from agentcompass.components.benchmarks._swebench.starving import starved
 
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 EVENTS_LIMIT_BYTES = 128 * 1024 * 1024
 END_SECONDS = 5.0
+GREETING_SECONDS = 5.0
+"""For who connects to say who it is."""
+TICK_SECONDS = 0.05
 
 
 def main(incoming: IO[bytes]) -> None:
@@ -58,6 +62,7 @@ class Run:
         self.pending, self.received = b"", 0
         self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
         self.strangers = 0
+        self.starved = False
 
     def account(self) -> dict[str, Any]:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -76,6 +81,7 @@ class Run:
             "events": self.events,
             "exit_code": code,
             "timed_out": timed_out,
+            "starved": self.starved,
             "canary": self.canary,
             "strangers": self.strangers,
             "output": self._output(),
@@ -115,8 +121,11 @@ class Run:
         sources: list[Any] = [process.stdout, listener]
         reporter: socket.socket | None = None
         ended_at: float | None = None
+        stalled = 0.0
         while True:
-            ready = select.select(sources, [], [], 0.05)[0]
+            before = time.monotonic()
+            ready = select.select(sources, [], [], TICK_SECONDS)[0]
+            stalled += max(0.0, time.monotonic() - before - 2 * TICK_SECONDS)
             for source in ready:
                 if source is listener:
                     connection = listener.accept()[0]
@@ -137,6 +146,7 @@ class Run:
                     if not chunk:
                         sources.remove(source)
             if time.monotonic() > end:
+                self.starved = starved(os.getpid(), self.request["timeout_seconds"], stalled)
                 return True
             if process.poll() is not None:
                 ended_at = ended_at or time.monotonic()
@@ -145,10 +155,10 @@ class Run:
                     return False
 
     def _is_reporter(self, connection: socket.socket) -> bool:
-        connection.settimeout(5)
-        said = b""
+        end, said = time.monotonic() + GREETING_SECONDS, b""
         try:
             while not said.endswith(b"\n") and len(said) < 64:
+                connection.settimeout(max(end - time.monotonic(), 0.01))
                 byte = connection.recv(1)
                 if not byte:
                     return False

@@ -132,13 +132,14 @@ async def _try(made: Benchmark, acts: Sequence[Act | str | None]) -> list[Graded
                 await act(env)
             desk = MemoryDesk()
             submission = await made.collect(sample.task, env, Submission(), desk)
-            if made.verification == "reuse":
+            if sample.task.verification == "reuse":
                 await env.enter("evaluation")
                 verdict = await made.verify(sample, submission, env, desk)
                 graded.append(Graded(verdict, desk, submission))
                 await env.exec("rm -rf /tests; mkdir -p /logs/verifier && rm -rf /logs/verifier/*")
-    if made.verification == "fresh":
-        async with container(sample.task.requirements) as env:
+    if sample.task.verification == "fresh":
+        assert sample.task.grading is not None
+        async with container(sample.task.grading) as env:
             verdict = await made.verify(sample, submission, env, desk)
         graded.append(Graded(verdict, desk, submission))
     for one in graded:

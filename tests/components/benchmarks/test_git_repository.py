@@ -171,6 +171,22 @@ def test_what_cannot_be_in_a_patch_is_left_out_by_name() -> None:
     assert "huge.bin" not in graded
 
 
+@pytest.mark.timeout(60)
+def test_pipes_and_devices_in_the_place_of_gits_files_stop_nothing() -> None:
+    patch, _, graded = round_trip(
+        "mkdir -p sub; rm -f .git/info/exclude; mkfifo .gitignore sub/.gitattributes"
+        " .git/info/exclude; ln -s /dev/zero .gitmodules; echo '*.no' >real-ignore;"
+        "ln -s ../real-ignore sub/.gitignore; echo kept >sub/kept.txt"
+    )
+    assert {line.partition(":")[0] for line in patch.left_out} == {
+        ".gitignore",
+        "sub/.gitattributes",
+        ".gitmodules",
+    }
+    assert "kept.txt" in graded
+    assert "sub/.gitignore" in graded
+
+
 def test_the_workdir_is_as_before_after_the_patch_was_taken() -> None:
     async def look(env: Environment) -> str:
         await env.exec(EDIT)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.benchmarks import harbor_tasks
+from agentcompass.components.benchmarks._harbor.rounds import rounds_of
 from agentcompass.components.benchmarks._harbor.samples import rebased
 from agentcompass.components.benchmarks._harbor.task_folder import (
     UnusableTask,
@@ -20,6 +21,7 @@ from agentcompass.components.contracts.task import Task
 from agentcompass.components.execution.requirements import requirements_of
 from agentcompass.components.recipes import harbor_daytona
 from tests.components.benchmarks.harbor_folder import TASK, benchmark, write_task
+from tests.components.environments.docker_engine import IMAGE
 
 OLD = """\
 version = "1.0"
@@ -128,8 +130,12 @@ REFUSED = {
     "gpu kind": (TASK.replace("workdir", 'gpus = 1\ngpu_types = ["H100"]\nworkdir'), "H100"),
     "tpu": (TASK + '[environment.tpu]\ntype = "v4"\ntopology = "2x2"\n', "TPU"),
     "mcp": (TASK + '[[environment.mcp_servers]]\nname = "x"\nurl = "http://x"\n', "MCP"),
-    "steps": (TASK + '[[steps]]\nname = "one"\nmin_reward = 0.5\n', "1 steps"),
-    "own grader": (TASK + '[verifier.environment]\ndocker_image = "y"\n', "another image"),
+    "untold step": (TASK + '[[steps]]\nname = "one"\n', "steps/one/instruction.md cannot be"),
+    "step elsewhere": (TASK + '[[steps]]\nname = "../one"\n', "no name for a folder"),
+    "windows grader": (
+        TASK + '[verifier.environment]\ndocker_image = "y"\nos = "windows"\n',
+        "sandbox that needs",
+    ),
     "sidecar": ('artifacts = [{source = "/d", service = "db"}]\n' + TASK, "container (db)"),
     "no image": (TASK.replace("docker_image", "#"), "neither environment/Dockerfile"),
     "size": (OLD.replace("2G", "much"), "is not a size"),
@@ -146,7 +152,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line(tmp_path: Path, case: st
     toml, reason = REFUSED[case]
     folder = write_task(tmp_path, toml=toml)
     with pytest.raises(UnusableTask) as refused:
-        read_task(folder)
+        rounds_of(read_task(folder))
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -175,13 +181,21 @@ def test_one_unusable_task_stops_the_run_unless_left_out(
         benchmark(tasks, sample_ids=("bad",))
 
 
-def test_shared_and_separate_graders_are_run_apart(tmp_path: Path) -> None:
+def test_each_task_says_where_it_is_graded(tmp_path: Path) -> None:
     tasks = tmp_path / "tasks"
     write_task(tasks, "shared")
     separate = TASK.replace("[verifier]", '[verifier]\nenvironment_mode = "separate"')
     write_task(tasks, "apart", toml=separate)
-    with pytest.raises(RequestError, match="separate sandbox"):
-        benchmark(tasks)
+    own = TASK + '[verifier.environment]\ndocker_image = "grader"\ncpus = 2\n'
+    write_task(tasks, "own", toml=own)
+    samples = benchmark(tasks).load(tmp_path / "data").samples
+    found = {one.task.id: (one.task.verification, one.task.grading) for one in samples}
+    assert found["shared"] == ("reuse", None)
+    place, copy = found["apart"]
+    assert (place, copy.image, copy.network.baseline) == ("fresh", IMAGE, "none")
+    place, other = found["own"]
+    assert (place, other.image, other.resources.cpus) == ("fresh", "grader", 2)
+    assert other.network.baseline == "public"
 
 
 def test_the_hash_follows_every_file(tmp_path: Path) -> None:

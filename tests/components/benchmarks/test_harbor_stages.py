@@ -117,7 +117,7 @@ def test_a_separate_grader_sees_declared_outputs_and_nothing_else(tmp_path: Path
     tests = TESTS + "ls -R /app; ls /logs/artifacts; ls /app/undeclared && rm /logs/verifier/*\n"
     toml += '[[verifier.collect]]\ncommand = "echo dump > /logs/artifacts/dump"\n'
     made = benchmark(write_task(tmp_path, toml=toml, tests=tests))
-    assert made.verification == "fresh"
+    assert made.load(tmp_path).samples[0].task.verification == "fresh"
     honest = "echo 42 > answer.txt; mkdir -p out/deep; echo x > out/deep/y; touch out/z.tmp"
     graded = try_task(made, f"{honest}; touch undeclared; echo 1 > /logs/verifier/reward.txt")
     assert graded.value == 1.0, graded.evidence

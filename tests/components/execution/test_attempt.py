@@ -76,8 +76,12 @@ def test_a_call_that_took_the_agents_time_is_the_models_fault(tmp_path: Path) ->
 
 
 def test_waiting_for_rate_limits_is_not_the_agents_time(tmp_path: Path) -> None:
-    made_of = parts(lambda log: asyncio.sleep(0.4, Submission(answer="yes")))
-    made_of.model.model.waiting_seconds = 5.0  # type: ignore[attr-defined]
+    async def waits(log: Any) -> Submission:
+        made_of.model.model.waiting_seconds += 5.0  # type: ignore[attr-defined]
+        await asyncio.sleep(0.4)
+        return Submission(answer="yes")
+
+    made_of = parts(waits)
     record = attempt(tmp_path, made_of, run_timeout_seconds=0.2)
     assert (record.value, record.timed_out) == (1.0, False)
 

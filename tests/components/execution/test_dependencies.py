@@ -9,15 +9,20 @@ import pytest
 from agentcompass.components.contracts.errors import PreflightRefused
 from agentcompass.components.contracts.run import Choice, ModelSpec, RunRequest, RuntimeSettings
 from agentcompass.components.execution import dependencies, installing
-from agentcompass.components.execution.dependencies import Missing, ensure, problems, requirements
+from agentcompass.components.execution.dependencies import ensure, problems
+from agentcompass.components.execution.missing import Missing, requirements
 
 COMPONENT = '''"""A {family} of a plugin."""
 from dataclasses import replace
 from agentcompass.components.{module} import COMPONENT as BELOW
 COMPONENT = replace(BELOW, requires={requires!r}, extra={extra!r})
 '''
-MODULES = {"benchmarks": "benchmarks.quickstart", "harnesses": "harnesses.idle"}
-FAMILIES = {"benchmarks": "plug_bench", "harnesses": "plug_idle"}
+MODULES = {
+    "benchmarks": "benchmarks.quickstart",
+    "harnesses": "harnesses.idle",
+    "analyzers": "analyzers.failures",
+}
+FAMILIES = {"benchmarks": "plug_bench", "harnesses": "plug_idle", "analyzers": "plug_look"}
 Install = Callable[..., None]
 
 
@@ -69,6 +74,15 @@ def test_nothing_is_missing_for_what_is_built_in_and_complete() -> None:
 def test_only_planned_components_are_asked(install: Install) -> None:
     install({"harnesses": (("not_there_at_all",), "more")}, ('there>=1; extra == "more"',))
     assert problems(request()) == []
+
+
+def test_an_analyzer_is_planned_when_it_is_asked_for_by_name(install: Install) -> None:
+    install({"analyzers": (("not_there_at_all",), "more")}, ('there>=1; extra == "more"',))
+    asked = request()
+    assert problems(asked) == []
+    settings = asked.execution.model_copy(update={"analysis_params": {"analyzers": ["plug_look"]}})
+    (line,) = problems(asked.model_copy(update={"execution": settings}))
+    assert line == "analyzer: plug_look needs not_there_at_all; pip install 'there>=1'"
 
 
 def test_what_is_missing_is_one_line_with_the_exact_command(install: Install) -> None:
@@ -196,12 +210,17 @@ def test_an_installation_that_fails_is_one_line_and_its_output_is_kept(
     with pytest.raises(installing.InstallFailed) as failed:
         installing.install(("there-is-no-such-thing-here",))
     assert "\n" not in str(failed.value)
-    assert "pip says 'ERROR: No matching distribution found" in str(failed.value)
+    assert "pip says 'ERROR: Could not find a version that satisfies" in str(failed.value)
     (kept,) = tmp_path.rglob("install-*.log")
     assert str(kept) in str(failed.value)
     text = kept.read_text()
     assert f"{sys.executable} -P -m pip install" in text
     assert ("uv pip install" in text) is with_uv
+
+
+def test_what_is_installed_keeps_its_version() -> None:
+    with pytest.raises(installing.InstallFailed, match="click<8 is needed, and click 8"):
+        installing.install(("there", "click<8"))
 
 
 def test_without_any_installer_that_is_said(

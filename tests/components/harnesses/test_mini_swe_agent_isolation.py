@@ -17,6 +17,7 @@ from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.model import ModelReply
 from agentcompass.components.execution.log import TrajectoryLog
 from agentcompass.components.harnesses.mini_swe_agent import (
+    COMPONENT,
     MiniSweAgent,
     MiniSweAgentParameters,
     library,

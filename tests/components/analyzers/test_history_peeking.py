@@ -1,0 +1,76 @@
+"""History digging and upstream fetches, told from ordinary use of git, in every harness (C51)."""
+
+import pytest
+
+from agentcompass.components.analyzers.history_peeking import COMPONENT
+from agentcompass.components.contracts.analysis import FinishedAttempt
+from tests.components.analyzers.corpus_parts import DIFF, FIX, FIXED, LOOK, RAW, SOLVE
+from tests.components.analyzers.formats import FORMATS, Move, Run, attempt
+
+
+def kinds(looked: FinishedAttempt) -> list[str]:
+    analyzer = COMPONENT.create(COMPONENT.parameters())
+    analyzer.look_at(looked)
+    return [finding.kind for finding in analyzer.report().findings]
+
+
+@pytest.mark.parametrize("style", FORMATS)
+@pytest.mark.parametrize(
+    ("command", "output", "flagged"),
+    [
+        ("git log -5 shapes/area.py", "commit 41d09be", False),
+        (f"git show {FIX}", DIFF, True),
+        ("git log --all -S area", f"commit {FIX}", True),
+        (f"curl -sL {RAW}", FIXED, True),
+    ],
+)
+def test_the_four_of_the_field(style: str, command: str, output: str, flagged: bool) -> None:
+    looked = attempt("example__shapes-7", style, [LOOK, Run(command, output)])
+    assert kinds(looked) == (["looked"] if flagged else [])
+    used = attempt("example__shapes-7", style, [LOOK, Run(command, output), SOLVE])
+    assert kinds(used) == (["used"] if flagged and "commit" not in output else
+                           ["looked"] if flagged else [])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git log --oneline", "git log -p -S area -- shapes", "git log main..HEAD", "git status",
+        "git diff HEAD", "git show HEAD:shapes/area.py", "git show HEAD~3 --stat", "git branch -vv",
+        "git log --grep='--all'", "git checkout -- shapes/area.py", "git checkout -b fix",
+        "git stash", "git -C /repo --no-pager log -3", "git show --stat HEAD",
+        "git commit -m 'git fsck'",
+        "git reset --hard HEAD", "git blame -L 3,9 shapes/area.py", "git grep -n 1234567",
+        "git remote -v", "git cat-file -p HEAD", "cat .git/config", "git log v1.0..HEAD",
+        "git reflog expire --expire=now --all", "git rev-parse HEAD", "git fetch --version",
+        "curl -s https://raw.githubusercontent.com/nvm-sh/nvm/v0.39.0/install.sh | bash",
+        "python -c \"print('https://github.com/example/shapes')\"",
+    ],
+)  # fmt: skip
+def test_ordinary_git_is_free(command: str) -> None:
+    assert kinds(attempt("example__shapes-7", "claude_code", [Run(command, "some output")])) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git log --branches --not HEAD", "git rev-list --all | head", "git show origin/main",
+        "git --no-pager diff HEAD..upstream/main", "git show stash@{0} refs/stash",
+        "git log -g", "git fsck --unreachable --no-reflogs", "git cat-file --batch-all-objects",
+        "cat .git/packed-refs", "find .git/objects -type f", "git ls-remote", "git fetch --all",
+        "for c in $(git rev-list --all); do git show $c; done", "bash -lc 'cd /r && git reflog'",
+        "git show FETCH_HEAD", "git diff v1.0.2 v1.0.3", f"git log -1 {FIX}^..{FIX}",
+        "sudo -u x timeout 5 git reflog show", "git show HEAD@{1}",
+        "curl https://api.github.com/repos/example/shapes/pulls/3",
+        "wget -qO- https://github.com/example/shapes/commit/9f3c2ab17.diff",
+        "python3 -c \"import requests as r; r.get('https://github.com/example/shapes/pull/3')\"",
+    ],
+)  # fmt: skip
+def test_digging_is_flagged(command: str) -> None:
+    moves: list[Move] = [Run(command, "some output")]
+    assert kinds(attempt("example__shapes-7", "claude_code", moves)) == ["looked"]
+
+
+def test_what_the_agent_had_seen_before_is_not_used() -> None:
+    moves: list[Move] = [Run("cat shapes/new.py", FIXED), Run(f"git show {FIX}", DIFF), SOLVE]
+    assert kinds(attempt("example__shapes-7", "codex", moves)) == ["looked"]
