@@ -107,6 +107,7 @@ class LiveRun:
             self.samples,
             self.store,
             "" if self.state == "finished" else f"{self.state}. {self.problem}".rstrip(". "),
+            self.parts.benchmark,
         )
 
     @contextmanager

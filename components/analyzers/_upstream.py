@@ -39,14 +39,10 @@ class Upstream:
         self._files.update(name for name in names if "." in name and not _ANYWHERE.match(name))
 
     def is_upstream(self, url: str) -> bool:
-        address = url.replace("git@", "https://").replace(":", "/", 1) if "@" in url[:5] else url
-        try:
-            parts = urlsplit(address)
-        except ValueError:
+        host, path = host_and_path(url)
+        if not _HOSTS.search(host):
             return False
-        if not _HOSTS.search(parts.hostname or address.split("/")[2 if "//" in address else 0]):
-            return False
-        pieces = [p for p in parts.path.lower().split("/") if p]
+        pieces = [p for p in path.lower().split("/") if p]
         if pieces[:1] == ["repos"]:  # api.github.com/repos/owner/name
             pieces = pieces[1:]
         if pieces[:1] in (["gh"], ["npm"]):  # cdn.jsdelivr.net/gh/owner/name@version
@@ -60,6 +56,15 @@ class Upstream:
         if all(re.split(r"[^a-z0-9]+", part)[0] in self._names for part in project.split("/")):
             return True
         return len(pieces) > 3 and pieces[-1] in self._files
+
+
+def host_and_path(url: str) -> tuple[str, str]:
+    """Also of `git@host:owner/name`; empty where it is no address."""
+    try:
+        parts = urlsplit(re.sub(r"^git@([\w.-]+):", r"ssh://\1/", url))
+        return (parts.hostname or "").lower(), parts.path
+    except ValueError:
+        return "", ""
 
 
 def urls(action: Action) -> Iterator[str]:

@@ -3,12 +3,11 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from agentcompass.components.analyzers._actions import Action, actions, is_web_tool
 from agentcompass.components.analyzers._findings import Findings, Kind
 from agentcompass.components.analyzers._shell import Command
-from agentcompass.components.analyzers._upstream import CALLS, URL, urls
+from agentcompass.components.analyzers._upstream import CALLS, URL, host_and_path, urls
 from agentcompass.components.analyzers._written import code_of, with_embedded
 from agentcompass.components.contracts.analysis import AnalyzerParameters, FinishedAttempt, Report
 from agentcompass.components.contracts.protocols import Component
@@ -81,7 +80,9 @@ class Network:
 
     def _uses(self, action: Action) -> Iterator[tuple[str, str]]:
         """Kind and host of each use."""
-        named = [host for url in urls(action) if (host := _host(url)) and self._counts(host)]
+        named = [
+            host for url in urls(action) if (host := host_and_path(url)[0]) and self._counts(host)
+        ]
         yield from (("web", host) for host in named)
         if is_web_tool(action.tool) and not action.line and not action.urls:
             yield "web", ""  # a search
@@ -91,7 +92,7 @@ class Network:
             elif _reaches(command):
                 yield "remote", ""
             elif not named and CALLS.search(code := code_of(command)):
-                hosts = [_host(found.group()) for found in URL.finditer(code)]
+                hosts = [host_and_path(found.group())[0] for found in URL.finditer(code)]
                 if any(self._counts(host) for host in hosts if host):
                     yield "web", ""
 
@@ -99,14 +100,6 @@ class Network:
         if _LOCAL.match(host):
             return False
         return not any(host == one or host.endswith(f".{one}") for one in self._allowed)
-
-
-def _host(url: str) -> str:
-    address = url.replace("git@", "ssh://", 1).replace(":", "/", 2) if url[:4] == "git@" else url
-    try:
-        return (urlsplit(address).hostname or "").lower()
-    except ValueError:
-        return ""
 
 
 def _installs(command: Command) -> bool:

@@ -1,6 +1,6 @@
 """The plugs. A component satisfies one by shape, without inheriting."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from agentcompass.components.contracts.analysis import FinishedAttempt, Report
 from agentcompass.components.contracts.attempt import (
     Artifact,
     AttemptKey,
+    Detail,
     Submission,
     Verdict,
 )
@@ -118,6 +119,35 @@ class BenchmarkInSteps(Protocol):
 
         The submission, of all steps so far, with the step's reward as an artifact; False: the
         later steps are not begun.
+        """
+        ...
+
+
+class FinishedRun(Protocol):
+    """What stands of a run, for who wants it in another form."""
+
+    @property
+    def model(self) -> str:
+        """As the user named the model."""
+        ...
+
+    def details(self) -> Iterable[Detail]:
+        """Every task's record, in the run's order; read anew each time, one at a time."""
+        ...
+
+    def read(self, key: AttemptKey, artifact: Artifact) -> bytes:
+        """Raises `results.write` if the stored bytes do not have the recorded sha256."""
+        ...
+
+
+@runtime_checkable
+class Exporting(Protocol):
+    """A benchmark that also hands on a run's results in a form of its own (optional)."""
+
+    def exports(self, run: FinishedRun) -> Mapping[str, Iterable[bytes]]:
+        """File name in the run's folder → its content in parts, made as they are written.
+
+        Called when the run is aggregated, complete or not.
         """
         ...
 

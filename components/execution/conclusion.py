@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from agentcompass.components.configuration.secrets import HELD_KEY
 from agentcompass.components.contracts.parameters import BenchmarkParameters
+from agentcompass.components.contracts.protocols import Benchmark
 from agentcompass.components.contracts.run import ExecutionSettings, RunPlan, RuntimeSettings
 from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.execution.exports import write_exports
 from agentcompass.components.results.metrics import compute_metrics
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.store import RunStore
@@ -22,8 +24,10 @@ def conclude(
     samples: Sequence[Sample],
     store: RunStore,
     early_end: str = "",
+    benchmark: Benchmark | None = None,
 ) -> Metrics:
-    """Write metrics.json, attempts.parquet and summary.md from the details on disk.
+    """Write metrics.json, attempts.parquet and summary.md from the details on disk, and what the
+    benchmark exports.
 
     `early_end` says why the run is not complete.
     """
@@ -43,6 +47,8 @@ def conclude(
     if early_end:
         facts = {"NOT COMPLETE": early_end, **facts}
     store.write_summary(summary_markdown(metrics, facts))
+    if benchmark is not None:
+        write_exports(benchmark, plan.request.model.id, store)
     return metrics
 
 

@@ -253,7 +253,9 @@ async def _measured(
         await parts.model.close()
     await watching
     parameters = parts.benchmark_parameters
-    metrics = conclusion.conclude(plan, parameters, dataset, samples, store)
+    metrics = conclusion.conclude(
+        plan, parameters, dataset, samples, store, benchmark=parts.benchmark
+    )
     analysis.analyze(store)
     return Ran(plan, parameters, dataset, samples, store, ending, failure, metrics, seconds)
 

@@ -124,7 +124,7 @@ class Round:
 
     @property
     def min_rewards(self) -> dict[str, float]:
-        """What each reward must reach for the next step to begin. A plain number is for `reward`."""
+        """What each reward must reach for a next step to begin. A plain number is for `reward`."""
         wanted = self.step.min_reward if self.step else None
         if wanted is None:
             return {}
@@ -189,7 +189,7 @@ def _check(one: Round) -> None:
     place = one.separate
     if one.test_script is None and not (place and place.brings_tests):
         raise UnusableTask(f"{which}has no tests/test.sh")
-    if place is not None and place.brings_tests:
+    if place is not None:
         check_environment(place.environment, f"{which}is graded in a sandbox that ")
         if any((tests / name).is_file() for tests in one.tests for name in COMPOSE_FILES):
             raise UnusableTask(

@@ -17,6 +17,8 @@ from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.sandbox import Environment, ExecResult
 
+MOST_STARVED = 5
+"""As in candidate.py, which runs in the sandbox."""
 OVERHEAD_SECONDS = 90.0
 """Starting python3 on a crowded machine, beyond the submission's own time."""
 OUTPUT_LIMIT_KB = 1024
@@ -109,7 +111,7 @@ async def _judge(
     result = await env.exec(
         ["python3", "-I", "-S", "-B", "-c", LOADER, "0"],
         stdin=b"".join(json.dumps(part).encode("ascii") + b"\n" for part in (start, bundle)),
-        timeout_seconds=timeout_seconds * max(len(expected), 1) + OVERHEAD_SECONDS,
+        timeout_seconds=longest_seconds(timeout_seconds, len(expected)),
         output_limit_kb=OUTPUT_LIMIT_KB,
     )
     said = {line["event"]: line for line in _lines(result.stdout, token)}
@@ -119,12 +121,25 @@ async def _judge(
         raise AgentCompassError(Code.GRADER_CRASHED, printable(said["broken"]["text"]))
     if "started" not in said:
         raise _not_started(result)
+    if result.out_of_memory:
+        raise AgentCompassError(
+            Code.GRADER_CRASHED,
+            "the memory limit ended the judge: give the sandbox more (resources.memory_mb)",
+        )
+    if result.exit_code == 1:  # of its own accord, and not by a signal
+        reason = result.stderr.strip().rpartition("\n")[2][:200]
+        raise AgentCompassError(Code.GRADER_CRASHED, f"the judge failed: {printable(reason)}")
     # The judge was at work and did not get to its verdict: the submission ended it.
     ended = "was held up" if result.timed_out else f"was ended (exit {result.exit_code})"
     text = f"the judge {ended} while the submission ran"
     return Judgement(
         tests=tuple(Evidence(name=n, passed=False, text=text) for n in expected), text=text
     )
+
+
+def longest_seconds(timeout_seconds: float, tests: int) -> float:
+    """For all of it, on a machine so crowded that every limit was stretched to its end."""
+    return timeout_seconds * (1 + MOST_STARVED) * max(tests, 1) + OVERHEAD_SECONDS
 
 
 def _judgement(verdict: dict[str, Any], expected: list[str]) -> Judgement:
@@ -180,5 +195,5 @@ def _sources() -> tuple[tuple[str, str], ...]:
     folder = Path(__file__).parent
     return tuple(
         (f"{__name__}.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))
-        for name in ("values", "submission", "candidate", "judge")
+        for name in ("values", "submission", "starvation", "candidate", "judge")
     )

@@ -16,12 +16,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
+from agentcompass.components.benchmarks._judge.starvation import Starvation
 from agentcompass.components.benchmarks._judge.submission import write_all
 from agentcompass.components.benchmarks._judge.values import decode, encode
 
 STARTUP_SECONDS = 60.0
+POLL_SECONDS = 0.5
+MOST_STARVED = 5
+"""The limit stretches by so many times itself where there are too few processors."""
 PR_SET_DUMPABLE, PR_CAPBSET_DROP = 4, 24  # linux/prctl.h
 CAP_SYS_PTRACE = 19  # linux/capability.h
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
@@ -67,6 +72,7 @@ class Candidate:
         self.questions = self.answers = -1
         self.deadline: float | None = None
         self.pending = b""
+        self.starvation = Starvation()
 
     def ask(self, **question: Any) -> Any:
         """The value of a call; exceptions of built-in types rise as themselves."""
@@ -79,7 +85,7 @@ class Candidate:
         if self.process is None:
             self.start()
         self.send(question)
-        answer = self.receive(self.time_left())
+        answer = self.receive(self.time_left)
         if "error" in answer:
             raise_again(str(answer["error"]), str(answer.get("message", "")))
         try:
@@ -106,16 +112,22 @@ class Candidate:
         os.close(theirs_in)
         os.close(theirs_out)
         self.send({"sources": self.bundle["sources"], "main": self.bundle["submission_main"]})
+        give_up = time.monotonic() + STARTUP_SECONDS
         try:
-            self.receive(STARTUP_SECONDS)
+            self.receive(lambda: give_up - time.monotonic())
         except (SubmissionTimeout, SubmissionGone) as error:
             raise Broken("python3 does not start a second time") from error
 
     def time_left(self) -> float:
-        """Counted from the first use: a slow machine's start-up is not the submission's."""
+        """Counted from the first use, without the time its processes waited for a processor: a
+        crowded machine is not the submission's fault."""
         if self.deadline is None:
             self.deadline = time.monotonic() + self.timeout_seconds
-        return self.deadline - time.monotonic()
+        left = self.deadline - time.monotonic()
+        if left > POLL_SECONDS or self.process is None:
+            return left
+        self.starvation.look(self.process.pid)
+        return left + min(self.starvation.seconds, MOST_STARVED * self.timeout_seconds)
 
     def send(self, question: dict[str, Any]) -> None:
         try:
@@ -123,12 +135,13 @@ class Candidate:
         except OSError:
             raise SubmissionGone("the submission's process ended early") from None
 
-    def receive(self, seconds: float) -> dict[str, Any]:
-        end = time.monotonic() + seconds
+    def receive(self, time_left: Callable[[], float]) -> dict[str, Any]:
         while b"\n" not in self.pending:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self.answers], [], [], left)[0]:
+            if (left := time_left()) <= 0:
                 raise SubmissionTimeout(f"over its time of {self.timeout_seconds:g} s")
+            if not select.select([self.answers], [], [], min(left, POLL_SECONDS))[0]:
+                self.look()
+                continue
             chunk = os.read(self.answers, 1 << 20)
             if not chunk:
                 raise SubmissionGone("the submission's process ended early")
@@ -162,11 +175,11 @@ class Candidate:
                 preexec_fn=limit_output,
                 start_new_session=True,
             )
+            before, self.process = self.process, process
             try:
-                process.wait(max(self.time_left(), 0.01))
-            except subprocess.TimeoutExpired:
-                raise SubmissionTimeout(f"over its time of {self.timeout_seconds:g} s") from None
+                self.wait(process)
             finally:
+                self.process = before
                 kill_group(process.pid)
                 process.wait()
             texts = []
@@ -174,6 +187,19 @@ class Candidate:
                 file.seek(0)
                 texts.append(file.read().decode("utf-8", "replace"))
         return subprocess.CompletedProcess(words, process.returncode, *texts)
+
+    def wait(self, process: subprocess.Popen[bytes]) -> None:
+        while (left := max(self.time_left(), 0.0)) > 0 or process.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(min(left, POLL_SECONDS), 0.01))
+                return
+            self.look()
+            if left <= 0:
+                raise SubmissionTimeout(f"over its time of {self.timeout_seconds:g} s")
+
+    def look(self) -> None:
+        if self.process is not None:
+            self.starvation.look(self.process.pid)
 
     def kill(self) -> None:
         if self.process is not None:

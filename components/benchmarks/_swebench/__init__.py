@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from pydantic import Field
 
 from agentcompass.components.benchmarks._judge import printable
 from agentcompass.components.benchmarks._swebench.mirror import repository_url
+from agentcompass.components.benchmarks._swebench.predictions import predictions
 from agentcompass.components.benchmarks._swebench.preparation import (
     Preparation,
     Source,
@@ -24,7 +26,7 @@ from agentcompass.components.benchmarks._swebench.verification import judge_patc
 from agentcompass.components.contracts.attempt import Artifact, Note, Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase, RequestError
 from agentcompass.components.contracts.parameters import BenchmarkParameters
-from agentcompass.components.contracts.protocols import ArtifactDesk, Component
+from agentcompass.components.contracts.protocols import ArtifactDesk, Component, FinishedRun
 from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.sandbox import Environment
 from agentcompass.components.contracts.task import (
@@ -188,6 +190,9 @@ class SWEBench:
             files={GIVEN_PATCH: patch},
             command=f"git apply --whitespace=nowarn {GIVEN_PATCH} && rm {GIVEN_PATCH}",
         )
+
+    def exports(self, run: FinishedRun) -> Mapping[str, Iterable[bytes]]:
+        return predictions(run, PATCH)
 
     async def _prepare(
         self, instance: Instance, env: Environment, depth: int | None

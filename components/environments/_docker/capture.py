@@ -1,5 +1,6 @@
 """The regular files below a directory of a container, within limits."""
 
+import errno
 import posixpath
 import secrets
 import stat
@@ -15,6 +16,8 @@ _NAMED_AT_MOST = 200
 """Names in `left_out`; beyond them only their number."""
 _SIZED_AT_MOST = 1_000
 """Files over the limit on their number whose size is asked for: each costs a process."""
+_LISTING_BYTES = 128 * 1024 * 1024
+"""200,000 entries with long names; more is no listing of ours."""
 _BATCH_FILES = 200
 _BATCH_BYTES = 200_000
 _KINDS = {"l": "link", "p": "FIFO", "s": "socket", "d": "device"}
@@ -32,12 +35,17 @@ async def capture(place: Place, workdir: str, path: str, limits: CaptureLimits) 
     """Raises FileNotFoundError or NotADirectoryError for `path` itself."""
     root = path.rstrip("/") or "/"
     steps = _steps(workdir, root)
-    listing = Kept(None)
+    listing = Kept(_LISTING_BYTES)
     sized = str(limits.max_files + _SIZED_AT_MOST)
     code = await place.stream(LIST, root, sized, *steps, sink=listing.add)
+    if listing.over:
+        raise PermissionError(errno.EACCES, "its listing does not end", path)
     check(place, code, path, "cannot be listed")
     taken = _Taken(limits, root)
-    wanted = [entry for entry in _entries(listing.content) if taken.wants(entry)]
+    try:
+        wanted = [entry for entry in _entries(listing.content) if taken.wants(entry)]
+    except ValueError:  # another program's words: the agent has replaced one of ours
+        raise PermissionError(errno.EACCES, "its listing cannot be read", path) from None
     for batch in _batches(wanted):
         await _read(place, batch, taken)
     return Capture(tuple(taken.files), taken.left_out())
@@ -140,15 +148,20 @@ async def _read(place: Place, batch: list[_Entry], taken: _Taken) -> None:
     words = [word for entry in batch for word in (entry.path.decode(), str(entry.size))]
     waiting = iter(batch)
     content = bytearray()
+    room = sum(entry.size for entry in batch) + 1
+
+    def on_content(data: bytes) -> None:
+        content.extend(data[: room - len(content)])
 
     def on_mark(told: list[str]) -> None:
-        entry = next(waiting)
-        if told == ["0"]:
+        if (entry := next(waiting, None)) is None:
+            return
+        if told == ["0"] and len(content) <= entry.size:
             taken.add(entry, bytes(content))
         else:
             taken.leave_out(entry.path, "cannot be read, or was replaced while it was read")
         content.clear()
 
-    output = MarkedOutput(nonce, content.extend, on_mark)
+    output = MarkedOutput(nonce, on_content, on_mark)
     code = await place.stream(CONTENTS, nonce, *words, sink=output.add)
     check(place, code, posixpath.dirname(words[0]), "cannot be read")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _SPOOL_BYTES = 16 * 1024 * 1024
 _SAID_BYTES = 4_000
+LARGEST_FILE_BYTES = 1024 * 1024 * 1024
+"""Of a file that is read whole."""
 
 
 @dataclass(frozen=True)
@@ -69,25 +71,27 @@ class Place:
 
 
 class Kept:
-    """A sink that keeps so many bytes."""
+    """A sink that keeps so many bytes and drops the rest: our limits inside the sandbox hold only
+    as long as nobody has replaced the programs there."""
 
-    def __init__(self, most: int | None) -> None:
+    def __init__(self, most: int) -> None:
         self.content = bytearray()
+        self.over = False
         self._most = most
 
     def add(self, data: bytes) -> None:
-        self.content += data
-        if self._most is not None:
-            del self.content[self._most :]
+        room = self._most - len(self.content)
+        self.over = self.over or len(data) > room
+        self.content += data[: max(room, 0)]
 
 
 async def read_file(place: Place, path: str, max_bytes: int | None) -> bytes:
-    kept = Kept(None)
-    most = "" if max_bytes is None else str(max_bytes + 1)
-    code = await place.stream(READ, path, most, sink=kept.add)
+    most = LARGEST_FILE_BYTES if max_bytes is None else max_bytes
+    kept = Kept(most)
+    code = await place.stream(READ, path, str(most + 1), sink=kept.add)
     check(place, code, path, "cannot be read")
-    if max_bytes is not None and len(kept.content) > max_bytes:
-        raise ValueError(f"{path} is larger than {max_bytes} bytes")
+    if kept.over:
+        raise ValueError(f"{path} is larger than {most} bytes")
     return bytes(kept.content)
 
 
@@ -134,13 +138,14 @@ async def _identity(place: Place) -> tuple[int, int]:
     """Numbers of who runs commands."""
     if not place.owner:
         return 0, 0
-    said = bytearray()
+    said = Kept(_SAID_BYTES)
     start = Start(["/bin/sh", "-c", OWN_PATH + IDENTITY], place.user, {})
-    await plain(place.engine, place.container, start, said.extend, said.extend)
-    words = said.split()
+    await plain(place.engine, place.container, start, said.add, said.add)
+    words = said.content.split()
     if len(words) != 2:
+        text = said.content.decode("utf-8", "replace")
         raise AgentCompassError(
-            Code.ENVIRONMENT_SETUP, f"commands cannot run as {place.user!r}: {said.decode()}"
+            Code.ENVIRONMENT_SETUP, f"commands cannot run as {place.user!r}: {text}"
         )
     return int(words[0]), int(words[1])
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from agentcompass.components.environments._docker.stream import Sink
 
 _FENCE = b"\x1e"
+_LONGEST_BYTES = 4_096
 
 
 class MarkedOutput:
@@ -21,6 +22,8 @@ class MarkedOutput:
             data, self._held = self._held + data, b""
         while (at := data.find(self._start)) >= 0:
             end = data.find(_FENCE, at + len(self._start))
+            if end < 0 and len(data) - at > _LONGEST_BYTES:
+                break  # no mark of ours
             if end < 0:
                 self._pass(data[:at])
                 self._held = data[at:]

@@ -1,12 +1,21 @@
 """Every analyzer on planted attempts of six harness formats: its hits and misses are exact."""
 
+import random
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
-from agentcompass.components.contracts.analysis import Finding, Report
+from agentcompass.components.contracts.analysis import Finding, FinishedAttempt, Report
+from agentcompass.components.contracts.trajectory import (
+    AtifToolCall,
+    Observation,
+    ObservationResult,
+    Step,
+)
 from agentcompass.components.registry import registry
 from tests.components.analyzers.corpus import Planted, planted
+from tests.components.analyzers.formats import attempt
 
 ANALYZERS = tuple(registry.listings("analyzers"))
 
@@ -94,3 +103,65 @@ def test_a_finding_names_steps_and_evidence(reports: dict[str, Report]) -> None:
 def test_no_key_is_repeated(reports: dict[str, Report]) -> None:
     assert all("q7Zk3mV9" not in f.evidence for f in reports["leaked_keys"].findings)
     assert "q7Zk3mV9" not in reports["leaked_keys"].markdown
+
+
+def test_odd_trajectories_break_no_analyzer() -> None:
+    """What other programs' converters may write: any arguments, results without a call, …"""
+    chance = random.Random(11)
+    odd: list[Any] = [
+        None, True, -1, 1e300, "", " ", "\ud83d", "'", '{"output": 3}', "{", "[]", "$(", "/tests",
+        [], ["bash", "-lc", "git reflog"], [1, None], {}, {"new_string": 1}, "*** Begin Patch",
+        "a\0b", "https://[::1", "git@", "curl https://[x", "exit code 99999999999", "<returncode>",
+        "git log --all",
+    ]  # fmt: skip
+    names = ["command", "path", "content", "edits", "url", "old_string", "keystrokes", "input", "x"]
+    analyzers = [(name, registry.load("analyzers", name)) for name in ANALYZERS]
+    made = [(name, one.create(one.parameters())) for name, one in analyzers]
+    for number in range(300):
+        steps = []
+        for step_id in range(1, chance.randint(1, 8)):
+            picked = [o for o in odd if isinstance(o, str)]
+            calls = [
+                AtifToolCall(
+                    tool_call_id=chance.choice(["a", "b"]),
+                    function_name=chance.choice(["shell", "", "WebFetch"]),
+                    arguments={chance.choice(names): chance.choice(odd) for _ in range(3)},
+                )
+                for _ in range(chance.randint(0, 3))
+            ]
+            results = tuple(
+                ObservationResult(
+                    source_call_id=chance.choice(["a", None]),
+                    content=chance.choice([None, *picked]),
+                )
+                for _ in range(chance.randint(0, 2))
+            )
+            steps.append(
+                Step(
+                    step_id=step_id,
+                    source=chance.choice(["agent", "agent", "user", "system"]),
+                    message=chance.choice(picked),
+                    timestamp=chance.choice([None, "now", "2026-01-01T00:00:00Z", "2026-01-01"]),
+                    tool_calls=tuple(calls) or None,
+                    observation=Observation(results=results) if results else None,
+                    extra=chance.choice(
+                        [
+                            None,
+                            {"malformed_calls": chance.choice(odd)},
+                            {"latency_seconds": "3"},
+                            {"finish_reason": 3},
+                            {"latency_seconds": 2},
+                        ]
+                    ),  # fmt: skip
+                )
+            )
+        base = attempt(f"t{number}", "codex", [], answer=chance.choice([None, "{", "x"]))
+        trajectory = base.trajectory
+        assert trajectory is not None
+        definitions = chance.choice([None, ({"name": "shell", "parameters": {"required": 3}},)])
+        agent = trajectory.agent.model_copy(update={"tool_definitions": definitions})
+        changed = trajectory.model_copy(update={"steps": tuple(steps), "agent": agent})
+        for _, analyzer in made:
+            analyzer.look_at(FinishedAttempt(base.detail, base.record, changed))
+    for _, analyzer in made:
+        analyzer.report()

@@ -62,6 +62,7 @@ def test_ordinary_git_is_free(command: str) -> None:
         "git show FETCH_HEAD", "git diff v1.0.2 v1.0.3", f"git log -1 {FIX}^..{FIX}",
         "sudo -u x timeout 5 git reflog show", "git show HEAD@{1}",
         "curl https://api.github.com/repos/example/shapes/pulls/3",
+        "git clone git@github.com:example/shapes.git /tmp/up",
         "wget -qO- https://github.com/example/shapes/commit/9f3c2ab17.diff",
         "python3 -c \"import requests as r; r.get('https://github.com/example/shapes/pull/3')\"",
     ],

@@ -1,6 +1,9 @@
 """Hidden tests on real processes: what a submission may do, its verdict is its own."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -349,4 +352,38 @@ def test_a_submission_that_ends_or_hangs_scores_0_and_a_broken_grader_none() -> 
     assert asyncio.run(judge("def grade():\n    return call('bad.x')\n")).reward == b"0"
     with pytest.raises(AgentCompassError, match="grade\\(\\) failed") as failed:
         asyncio.run(judge("def grade():\n    return 1 / 0\n"))
+    assert failed.value.code is Code.GRADER_CRASHED
+
+
+def test_a_submission_that_had_no_processor_is_not_out_of_time() -> None:
+    """The limit counts what the submission did, not how crowded the machine was."""
+    busy = (
+        "import os, time\n"
+        "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\n"
+        "def solve(x):\n"
+        "    end = time.process_time() + 0.3\n"
+        "    while time.process_time() < end: pass\n"
+        "    return x + 1\n"
+    )
+    burn = [sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(burn) for _ in range((os.cpu_count() or 1) * 3)]
+    try:
+        judgement = judged(busy, "def check(f):\n    assert f(1) == 2\n", timeout_seconds=0.8)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    assert judgement.share == 1, judgement.tests
+
+
+def test_a_judge_that_fails_by_itself_is_no_verdict() -> None:
+    """Without a place to work in, for one: never the submission's zero."""
+
+    async def judge() -> None:
+        async with sandbox() as env:
+            env.workdir = f"{env.workdir}/not/there"
+            await judge_tests(env, UNITTESTS, 5)
+
+    with pytest.raises(AgentCompassError) as failed:
+        asyncio.run(judge())
     assert failed.value.code is Code.GRADER_CRASHED

@@ -334,3 +334,22 @@ def test_programs_planted_before_ours_do_not_end_or_blind_the_sandbox() -> None:
             assert not (await env.exec("echo by bash")).ok  # by the shim: the agent's own business
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("words", ["y", "f 81a4 3 /workspace/made"])
+def test_a_shell_that_never_stops_talking_costs_no_memory_here(words: str) -> None:
+    """An agent that replaces the shell can answer our listing without end, or with nonsense."""
+    loud = f"#!/usr/bin/python3\nwhile True: print({words!r} * 999)\n"
+
+    async def run() -> None:
+        async with sandbox() as env:
+            await env.write_file("made", b"1")
+            await env.write_file("loud", loud.encode(), mode=0o755)
+            assert (await env.exec("cp loud /bin/sh.new && mv /bin/sh.new /bin/dash")).ok
+            before = psutil.Process().memory_info().rss
+            with pytest.raises((OSError, AgentCompassError, TimeoutError)):
+                async with asyncio.timeout(20):
+                    await env.capture(".")
+            assert psutil.Process().memory_info().rss - before < 500 * 2**20
+
+    asyncio.run(run())

@@ -95,3 +95,9 @@ def test_an_image_the_user_asks_for_is_an_order() -> None:
     (line,) = problems({}, user={"setup": {"image": "x"}})
     assert line.startswith("env-params.setup.image: ")
     assert problems({}, user={"setup": {"image": "x"}}, images=True) == []
+
+
+def test_a_task_that_cannot_do_without_an_image_is_refused_where_there_are_none() -> None:
+    (line,) = problems({"image": "x", "image_needed": True})
+    assert "has no images" in line
+    assert problems({"image": "x", "image_needed": True}, images=True) == []
