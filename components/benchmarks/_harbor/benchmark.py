@@ -177,6 +177,12 @@ class HarborTasks:
     async def _get_ready(
         self, env: Environment, check: Healthcheck | None, graded_here: Sequence[Round]
     ) -> Seen:
+        if env.image is None:  # preflight refuses it; this keeps hands off the user's machine
+            raise AgentCompassError(
+                Code.ENVIRONMENT_SETUP,
+                "the task uses fixed places such as /tests and needs an environment made from an "
+                "image: use --env docker, modal or daytona",
+            )
         root = await root_user(env)
         await make_folders(env, root)
         if check is not None:

@@ -1,7 +1,6 @@
 """Hidden tests on real processes: what a submission may do, its verdict is its own."""
 
 import asyncio
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -359,14 +358,14 @@ def test_a_submission_that_had_no_processor_is_not_out_of_time() -> None:
     """The limit counts what the submission did, not how crowded the machine was."""
     busy = (
         "import os, time\n"
-        "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\n"
+        "os.sched_setaffinity(0, {0}); os.nice(5)\n"
         "def solve(x):\n"
-        "    end = time.process_time() + 0.3\n"
+        "    end = time.process_time() + 0.2\n"
         "    while time.process_time() < end: pass\n"
         "    return x + 1\n"
     )
-    burn = [sys.executable, "-c", "while True: pass"]
-    burners = [subprocess.Popen(burn) for _ in range((os.cpu_count() or 1) * 3)]
+    burn = [sys.executable, "-c", "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"]
+    burners = [subprocess.Popen(burn) for _ in range(4)]
     try:
         judgement = judged(busy, "def check(f):\n    assert f(1) == 2\n", timeout_seconds=0.8)
     finally:
