@@ -16,6 +16,8 @@ from agentcompass.components.contracts.errors import RequestError
 if TYPE_CHECKING:
     from agentcompass.components.execution.leftovers import Found, Search
 
+HEADER = ("environment", "id", "age", "run", "task", "purpose", "owner")
+
 _environment = click.option(
     "--env", "environments", metavar="ID", multiple=True, help="Only this environment. Repeatable."
 )
@@ -50,10 +52,11 @@ def list_left(
         rows = [_document(found) for found in search.found]
         put(json.dumps({"leftovers": rows, "not_asked": dict(search.not_asked)}))
         return 0
-    for line in columns([_cells(found) for found in search.found]):
+    cells = [_cells(found) for found in search.found]
+    for line in columns([HEADER, *cells] if cells else []):
         put(line)
     if not search.found:
-        put("nothing is left")
+        put("nothing is left" + (" in the others" if search.not_asked else ""))
     return 0
 
 

@@ -177,7 +177,8 @@ OPTIONS = (
         "--keep-environment",
         _EXECUTION,
         is_flag=True,
-        help="Leave the files of every sandbox behind, for debugging, and say where.",
+        help="Leave every sandbox behind, for debugging, and say how to enter it "
+        "(agentcompass env clean --kept removes them).",
     ),
     _option(
         "--k",

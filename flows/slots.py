@@ -240,11 +240,12 @@ class ProviderSlots:
         elif now - self._empty_since > TELL_WAITING_AFTER_SECONDS:
             self._empty_since = float("inf")
             log.warning(
-                "no slot of %s yet: %d of %s are taken (%s at the Prefect API)",
+                "no slot of %s yet: %d of %s are taken by runs on this Prefect API "
+                "(--provider-limit %s=N changes the limit for all of them)",
                 self.provider,
                 reading.taken,
                 reading.slots,
-                self._limit.name,
+                self.provider,
             )
 
     def _tell_trouble(self, trouble: str | None) -> None:

@@ -54,6 +54,16 @@ class DeniedHosts(Frozen):
     """As under `allow`."""
 
 
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or ".." in path.split("/") or not path.isprintable():
+        raise ValueError("give an absolute path without ..")
+    return path.rstrip("/") or "/"
+
+
+Workdir = Annotated[str, AfterValidator(_absolute)]
+Image = Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")]
+
+
 def _policy(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """One message for the whole union."""
     if isinstance(value, Mapping) and len(value) == 1:
@@ -130,7 +140,7 @@ class Build(Frozen):
 class Setup(Frozen):
     """What the sandbox is opened with. What is set here wins over the task and recipes."""
 
-    image: str | None = None
+    image: Image | None = None
     """Container image; `name@sha256:…` pins it."""
     build: Build | None = None
     """Build the image from a Dockerfile instead."""
@@ -140,8 +150,9 @@ class Setup(Frozen):
     """Shell lines run once the sandbox is open, in order, before the task is prepared; one that
     fails fails the set-up."""
     files: Mapping[str, str] | None = None
-    """Path in the sandbox → local file or folder, put there before `commands` run."""
-    workdir: str | None = None
+    """Path in the sandbox (relative: from the workdir) → local file or folder, put there before
+    `commands` run."""
+    workdir: Workdir | None = None
     """Absolute directory where the agent works; made if missing."""
     platform: str | None = None
     """Such as `linux/arm64`; unset: the engine's own."""
@@ -158,7 +169,7 @@ class Setup(Frozen):
 class Requirements(Frozen):
     """What a sandbox must offer for a task. Recipes and `--env-params` change it."""
 
-    image: str | None = None
+    image: Image | None = None
     """Container image; ignored by `host_process`."""
     build: Build | None = None
     """Instead of an image."""
@@ -170,7 +181,7 @@ class Requirements(Frozen):
     """Shell lines run in the open sandbox before the task is prepared."""
     files: Mapping[str, str] = {}
     """Path in the sandbox → local file or folder."""
-    workdir: str | None = None
+    workdir: Workdir | None = None
     """Absolute directory in the sandbox; None: the image's own, or a private workspace."""
     platform: str | None = None
     """`os/architecture`; None: the engine's own."""

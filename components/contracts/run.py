@@ -94,7 +94,7 @@ class ExecutionSettings(Frozen):
     artifact_limits: ArtifactLimits = ArtifactLimits()
     """A benchmark's own limits hold where they are lower."""
     keep_environment: bool = False
-    """Leave the files of every sandbox behind, for debugging."""
+    """Leave every sandbox behind, for debugging."""
     max_retries: Annotated[int, Field(ge=0)] = 0
     """Further tries of an attempt whose failure is FATAL, or an ERROR that a pattern matches."""
     retry_pattern_list: tuple[Annotated[str, AfterValidator(_regular)], ...] | None = None

@@ -91,6 +91,11 @@ class Environment(Protocol):
         """
         ...
 
+    async def alive(self) -> bool:
+        """Whether it still runs, as the provider sees it from outside: what was done inside (no
+        shell left, no process allowed) changes nothing. Never raises; no answer is False."""
+        ...
+
     async def exec(
         self,
         command: str | Sequence[str],

@@ -9,6 +9,7 @@ from agentcompass.components.contracts.attempt import Checkpoint, Submission
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.protocols import Harness, ModelClient, SolutionHarness
 from agentcompass.components.contracts.sandbox import Environment
+from agentcompass.components.execution.collecting import collect
 from agentcompass.components.execution.deadlines import (
     deadlines,
     until_overrun,
@@ -99,9 +100,9 @@ async def _call(
     artifacts = earlier.artifacts + submission.artifacts
     submission = submission.model_copy(update={"artifacts": artifacts})
     with desk.in_phase(Phase.COLLECT, unexpected=Code.FRAMEWORK_UNEXPECTED):
-        collecting = parts.benchmark.collect(job.task, env, submission, desk)
         seconds = deadlines(job.settings, job.task).collect
-        return await within(seconds, Code.ARTIFACT_TIMEOUT, collecting), timed_out
+        left = await collect(parts.benchmark, job.task, env, submission, desk, seconds)
+        return left, timed_out
 
 
 async def _run(

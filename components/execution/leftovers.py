@@ -14,6 +14,7 @@ from agentcompass.components.registry import registry
 
 log = logging.getLogger(__name__)
 
+ASK_SECONDS = 20.0
 REAP_SECONDS = 30.0
 """A start of a run waits no longer for the removal of what earlier ones left."""
 
@@ -82,6 +83,9 @@ def provider(environment_id: str, params: Mapping[str, Any]) -> EnvironmentProvi
 
 async def _ask(environments: EnvironmentProvider) -> Sequence[Leftover] | str:
     try:
-        return await environments.leftovers()
+        async with asyncio.timeout(ASK_SECONDS):
+            return await environments.leftovers()
     except AgentCompassError as error:
         return str(error)
+    except TimeoutError:
+        return f"no answer in {ASK_SECONDS:g} s"

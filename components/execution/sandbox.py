@@ -112,6 +112,9 @@ class AttemptEnvironment:
     async def model_address(self, base_url: str) -> str:
         return await self._inner.model_address(base_url)
 
+    async def alive(self) -> bool:
+        return await self._inner.alive()
+
     async def exec(
         self,
         command: str | Sequence[str],

@@ -1,10 +1,12 @@
 """What the tasks' sandboxes need, against what the provider can do. One line a problem, with the
 number of tasks it touches; then the provider's own checks."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.parameters import EnvironmentParameters
 from agentcompass.components.contracts.requirements import Requirements, SandboxPhase, network_kind
@@ -31,6 +33,7 @@ async def sandbox_problems(
         for wanted, phases in sandboxes:
             required.append(wanted)
             found.update(_beyond(wanted, parts.environments.capabilities, phases), _files(wanted))
+            found.update(_variables(wanted))
         counted.update(f"{environment_id} {problem}" for problem in found)
     for problem, count in counted.items():
         problems.append(problem if count == len(samples) else f"{problem} ({count} tasks)")
@@ -79,6 +82,15 @@ def _files(wanted: Requirements) -> Iterator[str]:
     for target, source in wanted.files.items():
         if not Path(source).expanduser().exists():
             yield f"is to be given {source} as {target} (setup.files), which does not exist"
+
+
+def _variables(wanted: Requirements) -> Iterator[str]:
+    """Of the phases: the provider reads only what holds in all of them."""
+    for field in ("run_env", "evaluation_env"):
+        try:
+            resolved(getattr(wanted, field), os.environ, f"env-params.{field}")
+        except RequestError as error:
+            yield f"cannot be given its variables: {error}"
 
 
 def _ignored(parameters: EnvironmentParameters, can: Capabilities) -> Iterator[str]:

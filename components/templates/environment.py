@@ -67,6 +67,10 @@ class ExampleSandbox:
         """Where a program inside reaches the model's endpoint."""
         return await self._below.model_address(base_url)
 
+    async def alive(self) -> bool:
+        """Whether it still runs, seen from outside."""
+        return await self._below.alive()
+
     async def exec(
         self,
         command: str | Sequence[str],

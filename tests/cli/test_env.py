@@ -45,7 +45,8 @@ def test_what_was_kept_is_listed_with_its_age_and_only_removed_when_asked_for(
     cli: Cli, place: str
 ) -> None:
     keep_one(place, "run-a")
-    (line,) = cli("env", "list", *HOST, "--env-params", place).out.splitlines()
+    header, line = cli("env", "list", *HOST, "--env-params", place).out.splitlines()
+    assert header.split()[:3] == ["environment", "id", "age"]
     for word in ("host_process", "run-a", "task 7", "run (kept)", " s "):
         assert word in line
     answer = cli("env", "clean", *HOST, "--env-params", place)

@@ -74,10 +74,11 @@ class EnvironmentConformance(
 
         self.inside(scenario)
 
-    def test_a_closed_sandbox_is_lost(self) -> None:
+    def test_a_closed_sandbox_is_lost_and_no_longer_alive(self) -> None:
         async def run() -> None:
             async with self.provider().open(self.requirements, label()) as env:
-                pass
+                assert await env.alive()
+            assert not await env.alive()
             for use in (env.exec("true"), env.read_file("x"), env.write_file("x", b"")):
                 with pytest.raises(AgentCompassError) as caught:
                     await use

@@ -146,11 +146,17 @@ async def record(env: Environment, user: str | None, root: str | None) -> Box:
     return _box(result.stdout, int(rows["uid"]), home, path, variables)
 
 
-def with_changes(box: Box, before: Box, after: Box) -> Box:
-    """The box and what the task itself changed between two later looks at it."""
+def with_changes(box: Box, before: Box, after: Box, brought: frozenset[str] | None) -> Box:
+    """The box and what the task itself changed between two later looks at it.
+
+    `brought`: the files it put there and nothing else happened; None: it ran something.
+    """
     same = all(before.tools.get(name) == box.tools.get(name) for name in (*SHELLS, *HASHERS))
     if not same:
         return box  # the agent changed what these looks stand on
+    if brought is not None:
+        files = {path: sha for path, sha in after.files.items() if path in brought}
+        return replace(box, files={**box.files, **files})
     tools = {n: tool for n, tool in after.tools.items() if tool != before.tools.get(n)}
     files = {path: sha for path, sha in after.files.items() if sha != before.files.get(path)}
     return replace(

@@ -42,10 +42,12 @@ async def look_over(env: Environment, root: str | None, users: Iterable[str | No
     return seen
 
 
-async def take_over(env: Environment, seen: Seen, before: Seen, after: Seen) -> None:
-    """What the task itself changed between two looks is not the agent's."""
+async def take_over(
+    env: Environment, seen: Seen, before: Seen, after: Seen, brought: frozenset[str] | None
+) -> None:
+    """What the task itself changed between two looks is not the agent's (see with_changes)."""
     for user, box in seen.boxes.items():
-        grown = seen.boxes[user] = with_changes(box, before.boxes[user], after.boxes[user])
+        grown = seen.boxes[user] = with_changes(box, before.boxes[user], after.boxes[user], brought)
         new = {path: sha for path, sha in grown.files.items() if sha != box.files.get(path)}
         seen.originals |= await originals(env, replace(grown, files=new))
 

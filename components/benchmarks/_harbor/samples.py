@@ -83,6 +83,8 @@ def _sample(folder: TaskFolder, task: Task) -> Sample:
 def _task(folder: TaskFolder, one: Round, required: Requirements, images: Images) -> Task:
     config = folder.config
     category = config.metadata.get("category")
+    # A sandbox of its own may have to be built or pulled first.
+    opening = one.separate.environment.build_timeout_sec if one.separate else 0.0
     metadata = {
         "difficulty": config.metadata.get("difficulty"),
         "storage_mb": config.environment.storage_mb,
@@ -96,7 +98,7 @@ def _task(folder: TaskFolder, one: Round, required: Requirements, images: Images
         verification="fresh" if one.separate else "reuse",
         grading=_grading(one, images) if one.separate else None,
         run_timeout_seconds=one.run_timeout_seconds,
-        evaluation_timeout_seconds=one.verifier.timeout_sec + AROUND_TESTS_SECONDS,
+        evaluation_timeout_seconds=one.verifier.timeout_sec + opening + AROUND_TESTS_SECONDS,
         metadata={key: value for key, value in metadata.items() if value},
     )
 

@@ -6,6 +6,7 @@ each name (one that a step does not have counts 0), or with `final` that of the 
 """
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from agentcompass.components.benchmarks._harbor.grading import Seen, look_over, take_over
 from agentcompass.components.benchmarks._harbor.judging import Grade, Terms
@@ -26,9 +27,14 @@ async def begin(one: Round, env: Environment, seen: Seen) -> None:
     if brought.is_dir():
         before = await look_over(env, seen.root, seen.boxes)
         await env.upload(brought, env.workdir)
+        files: frozenset[str] | None = None
         if (brought / SETUP).is_file():
             await _set_up(one, env)
-        await take_over(env, seen, before, await look_over(env, seen.root, seen.boxes))
+        else:
+            names = (path.relative_to(brought) for path in brought.rglob("*") if path.is_file())
+            files = frozenset(str(PurePosixPath(env.workdir, name)) for name in names)
+        after = await look_over(env, seen.root, seen.boxes)
+        await take_over(env, seen, before, after, files)
     if one.step.healthcheck is not None:
         await become_healthy(env, one.step.healthcheck)
 

@@ -102,12 +102,12 @@ async def _judge(
 ) -> Judgement:
     token = secrets.token_hex(16)
     bundle = {
-        "sources": _sources(),
+        "sources": sources(),
         "loader": LOADER,
         "submission_main": f"{__name__}.submission",
         "request": {**request, "token": token, "timeout_seconds": timeout_seconds},
     }
-    start = {"sources": _sources(), "main": f"{__name__}.judge"}
+    start = {"sources": sources(), "main": f"{__name__}.judge"}
     result = await env.exec(
         ["python3", "-I", "-S", "-B", "-c", LOADER, "0"],
         stdin=b"".join(json.dumps(part).encode("ascii") + b"\n" for part in (start, bundle)),
@@ -191,7 +191,7 @@ def printable(text: str) -> str:
 
 
 @cache
-def _sources() -> tuple[tuple[str, str], ...]:
+def sources() -> tuple[tuple[str, str], ...]:
     folder = Path(__file__).parent
     return tuple(
         (f"{__name__}.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))

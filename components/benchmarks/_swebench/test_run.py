@@ -105,10 +105,8 @@ async def run_tests(
         "timeout_seconds": timeout_seconds,
         "output_limit_bytes": LOG_LIMIT_BYTES if how == "log" else OUTPUT_LIMIT_BYTES,
     }
-    names = ("values", "submission", "candidate")
-    sources = [(f"{_judge.__name__}.{name}", _judge_source(name)) for name in names]
     own = [(f"{__package__}.{name}", _source(name)) for name in ("starving", "warden")]
-    start = {"sources": [*sources, *own], "main": f"{__package__}.warden"}
+    start = {"sources": [*_judge.sources(), *own], "main": f"{__package__}.warden"}
     result = await env.exec(
         ["python3", "-I", "-S", "-B", "-c", _judge.LOADER, "0"],
         cwd="/",
@@ -205,8 +203,3 @@ def _no_account(result: ExecResult) -> AgentCompassError:
 @cache
 def _source(name: str) -> str:
     return (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
-
-
-@cache
-def _judge_source(name: str) -> str:
-    return (Path(_judge.__file__).parent / f"{name}.py").read_text(encoding="utf-8")

@@ -157,6 +157,17 @@ class DaytonaCommands:
         except Exception as error:  # whatever the SDK and its transports raise
             raise await self.lost(error) from error
 
+    async def answers(self) -> bool:
+        if self.closing:
+            return False
+        try:
+            await calls.call(self.sandbox.refresh_data, patience_seconds=5)
+            await calls.call(lambda: self.sandbox.fs.list_files("/"), patience_seconds=5)
+        except Exception as error:  # whatever the SDK and its transports raise
+            _log.debug("sandbox %s: %s", self.sandbox.id, error)
+            return False
+        return str(getattr(self.sandbox.state, "value", self.sandbox.state)) == "started"
+
     async def lost(self, error: BaseException) -> AgentCompassError:
         """Why a call failed for good: what became of the sandbox."""
         name = self.sandbox.id

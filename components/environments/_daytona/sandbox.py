@@ -61,6 +61,10 @@ class DaytonaSandbox:
         await self._network.let_through(self.commands, base_url)
         return base_url
 
+    async def alive(self) -> bool:
+        """Daytona's own daemon inside answers, and says that the sandbox is started."""
+        return await self.commands.answers()
+
     async def exec(
         self,
         command: str | Sequence[str],

@@ -1,6 +1,7 @@
 """One open container: commands and files."""
 
 import asyncio
+import logging
 import posixpath
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,8 @@ from agentcompass.components.environments._docker.engine import Engine
 from agentcompass.components.environments._docker.errors import explained
 from agentcompass.components.environments._docker.files import Place
 from agentcompass.components.environments._docker.stream import Stream
+
+_log = logging.getLogger(__name__)
 
 OUTPUT_LIMIT_KB = 256
 """Kept of each stream of a command unless the caller says otherwise."""
@@ -70,6 +73,18 @@ class DockerSandbox:
     async def model_address(self, base_url: str) -> str:
         self._check_open()
         return await self._network.model_address(base_url)
+
+    async def alive(self) -> bool:
+        if self._closed or self._guard.ended.done():
+            return False
+        container = self._place.container
+        try:
+            seen = await self._engine.call(lambda client: client.api.inspect_container(container))
+        except Exception as error:  # any of the SDK's and its transport's
+            _log.debug("container %s: %s", container, error)
+            return False
+        state = seen["State"]
+        return bool(state["Running"] and not state["Paused"])
 
     async def exec(
         self,

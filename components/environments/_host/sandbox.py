@@ -89,6 +89,9 @@ class HostSandbox:
         self._check_open()
         return base_url if self.isolation is None else await self.isolation.model_address(base_url)
 
+    async def alive(self) -> bool:
+        return not (self._closing.is_set() or self.link.lost)
+
     async def exec(
         self,
         command: str | Sequence[str],

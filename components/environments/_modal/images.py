@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     import modal
 
 
-NO_IMAGE = "modal: the task names no image; give one: --env-params image=NAME"
+NO_IMAGE = (
+    "modal: the task names no image; give one: "
+    """--env-params '{"setup": {"image": "NAME"}}'"""
+)
 
 
 class Images:

@@ -1,6 +1,7 @@
 """One open Modal sandbox: commands, files and the network policy in force."""
 
 import asyncio
+import logging
 import posixpath
 import shlex
 import socket
@@ -36,6 +37,8 @@ OUTPUT_LIMIT_KB = 256
 _MOST_ARGUMENT_BYTES = 24 * 1024
 """Longer commands go through a file: Modal allows 64 KiB, Linux 128 in one argument."""
 _STAGED = 'eval "$(cat <&9)" 9<&-'
+
+_log = logging.getLogger(__name__)
 
 
 class _User(NamedTuple):
@@ -113,6 +116,15 @@ class ModalSandbox:
         self._model_hosts |= {host}
         await self._apply()
         return base_url
+
+    async def alive(self) -> bool:
+        try:
+            self._commands.check_open()
+            poll = self._sandbox.poll.aio
+            return await persistently(lambda: poll(), seconds=10, in_all=20) is None
+        except Exception as error:  # whatever the SDK and its transports raise
+            _log.debug("sandbox %s: %s", self._sandbox.object_id, error)
+            return False
 
     async def exec(
         self,

@@ -201,6 +201,23 @@ def test_a_shim_planted_in_one_step_does_not_decide_a_later_one(tmp_path: Path) 
 
 
 @needs_engine
+def test_what_a_step_brings_is_not_the_agents(tmp_path: Path) -> None:
+    folder = three_steps(tmp_path / "task", steps__third__workdir__keep="")
+    (folder / "steps/second/workdir/setup.sh").unlink()
+    (folder / "steps/second/workdir/conftest.py").write_text("GIVEN = 1\n")
+    look = "test -e /app/conftest.py && check /app/second.txt two\n"
+    (folder / "steps/second/tests/test.sh").write_text(f"#!/bin/bash\n. /tests/helper.sh\n{look}")
+    made = benchmark(folder)
+    tried = run(made, Oracle(OracleParameters()), tmp_path / "given")
+    assert (tried.value, tried.record.notes) == (1.0, ())
+    agent = Scripted({"second": "echo two > second.txt; echo 'GIVEN = 2' > conftest.py"})
+    agent.lines = {"first": "echo one > first.txt", **agent.lines}
+    tried = run(made, agent, tmp_path / "changed")
+    assert "conftest.py was put back" in tried.evidence
+    assert "step second: reward 1" in tried.evidence
+
+
+@needs_engine
 def test_a_step_that_cannot_be_set_up_is_no_zero(tmp_path: Path) -> None:
     folder = three_steps(tmp_path / "task")
     (folder / "steps/second/workdir/setup.sh").write_text("echo no disk >&2; exit 3\n")

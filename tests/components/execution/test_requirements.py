@@ -172,3 +172,15 @@ def test_hosts_are_read_as_people_write_them(written: str, read: str) -> None:
     parameters = validate(EnvironmentParameters, {"network": {"run": {"allow": [written]}}}, "p")
     assert parameters.network is not None
     assert parameters.network.model_dump()["run"] == {"allow": (read,)}
+
+
+@pytest.mark.parametrize("workdir", ["rel", "../x", "/a/../b", "", "/new\nline"])
+def test_a_workdir_is_an_absolute_path(workdir: str) -> None:
+    with pytest.raises(RequestError, match="env-params.setup.workdir: .*absolute path"):
+        validate(EnvironmentParameters, {"setup": {"workdir": workdir}}, "env-params")
+
+
+@pytest.mark.parametrize("image", ["", " ", "two words"])
+def test_an_image_has_a_name(image: str) -> None:
+    with pytest.raises(RequestError, match="env-params.setup.image: "):
+        validate(EnvironmentParameters, {"setup": {"image": image}}, "env-params")

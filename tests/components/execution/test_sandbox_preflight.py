@@ -31,7 +31,7 @@ def problems(
 
 
 def test_a_plain_task_has_no_problem() -> None:
-    assert problems({}, {"image": "ignored where there are no images"}) == []
+    assert problems({}, {"image": "ignored:where-there-are-none"}) == []
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,12 @@ def test_a_task_that_cannot_do_without_an_image_is_refused_where_there_are_none(
     (line,) = problems({"image": "x", "image_needed": True})
     assert "has no images" in line
     assert problems({"image": "x", "image_needed": True}, images=True) == []
+
+
+@pytest.mark.parametrize("field", ["run_env", "evaluation_env"])
+def test_a_variable_of_a_phase_that_is_not_set_is_told_before_anything_is_spent(
+    monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    monkeypatch.delenv("UNSET_HERE", raising=False)
+    (line,) = problems({}, user={field: {"A": "${UNSET_HERE}"}})
+    assert f"env-params.{field}.A: variable UNSET_HERE is not set" in line
