@@ -11,9 +11,7 @@ beside the predictions.
 import asyncio
 import contextlib
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +157,4 @@ async def _apply(env: Environment, commands: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ["HOME"] = tempfile.mkdtemp()
     main()

@@ -53,6 +53,7 @@ from agentcompass.components.environments._docker.network import SandboxNetwork,
 from agentcompass.components.environments._docker.preflight import problems
 from agentcompass.components.environments._docker.sandbox import DockerSandbox
 from agentcompass.components.environments._docker.scripts import GUARD
+from agentcompass.components.environments._docker.trials import trials
 from agentcompass.components.environments._quiet_commands import QUIET_COMMANDS
 
 _log = logging.getLogger(__name__)
@@ -134,6 +135,8 @@ class Docker:
         if not found:  # else the engine itself may be what is wrong
             chosen = self._parameters.relay_image
             found = await network_problems(self._engine, wanted, relay_image=chosen)
+        if not found and not bad_variables:
+            found = await trials(self, self._engine, wanted)
         return [*found, *sorted(bad_variables)]
 
     @asynccontextmanager

@@ -186,6 +186,10 @@ def check(place: Place, code: int, path: str, said: str) -> None:
     }
     if code == 0:
         return
+    if code == 137 or "OCI runtime exec failed" in said and "executable file" not in said:
+        raise AgentCompassError(
+            Code.ENVIRONMENT_LOST, f"the container is ending: {said[:200] or 'killed'}"
+        )
     if code in kinds:
         kind, number = kinds[code]
         raise kind(number, os.strerror(number), path)

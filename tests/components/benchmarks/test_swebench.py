@@ -19,3 +19,13 @@ class TestSWEBench(BenchmarkConformance):
 
     def sandbox(self) -> AbstractAsyncContextManager[Environment]:
         return sandbox()
+
+
+@pytest.mark.parametrize(("preparation", "seconds"), [("git_clone", 1800), ("prebaked", None)])
+def test_a_repository_that_is_installed_here_has_time_for_it(
+    tmp_path: Path, preparation: str, seconds: float | None
+) -> None:
+    parameters = {**make_data(tmp_path / "data"), "preparation": preparation}
+    benchmark = COMPONENT.create(COMPONENT.parameters(**parameters))
+    [sample] = benchmark.load(tmp_path).samples
+    assert sample.task.setup_timeout_seconds == seconds

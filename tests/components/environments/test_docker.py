@@ -353,3 +353,22 @@ def test_a_shell_that_never_stops_talking_costs_no_memory_here(words: str) -> No
             assert psutil.Process().memory_info().rss - before < 500 * 2**20
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameters", "told"),
+    [
+        ({"user": "nosuch"}, {}, "nosuch"),
+        ({"workdir": "/etc/passwd"}, {}, "/etc/passwd"),
+        ({}, {"cap_add": ["NOPE"]}, "NOPE"),
+        ({}, {"devices": ["/dev/nope"]}, "/dev/nope"),
+        ({}, {"mounts": [{"source": "/nope/x", "target": "/x"}]}, "/nope/x"),
+    ],
+)
+def test_what_no_sandbox_could_open_with_is_told_at_preflight(
+    changes: dict[str, Any], parameters: dict[str, Any], told: str
+) -> None:
+    provider = Docker(DockerParameters.model_validate(parameters))
+    (line,) = asyncio.run(provider.preflight([PLAIN.over(**changes)] * 3))
+    assert told in line
+    assert "\n" not in line
