@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 os.environ.pop("PREFECT_API_URL", None)
 os.environ.pop("PREFECT_PROFILE", None)
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+# A shell starts what it puts in the background deaf to Ctrl-C, and so would be every program that
+# the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
