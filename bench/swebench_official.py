@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[0] = str(Path(__file__).parents[1])  # this folder has a swebench.py of its own
 
-from agentcompass.components.contracts.attempt import AttemptKey  # noqa: E402
+from agentcompass.components.contracts.attempt import AttemptKey, Verdict  # noqa: E402
 from agentcompass.components.contracts.run import (  # noqa: E402
     Choice,
     ModelSpec,
@@ -60,7 +60,7 @@ async def _compare(folder: Path) -> None:
     with contextlib.redirect_stdout(sys.stderr):
         report = json.loads(make_run_report(predictions, chosen, RUN_ID).read_text())
     ours = {
-        detail.task_id: record.verdict.correct if record.verdict else None
+        detail.task_id: record.verdict
         for detail in RunStore(RunFolder(folder)).details()
         for record in detail.attempts[:1]
     }
@@ -70,11 +70,25 @@ async def _compare(folder: Path) -> None:
             for kind in ("resolved", "unresolved", "empty_patch", "error")
             if name in report[f"{kind}_ids"]
         )
-        print(f"{name:28} official: {theirs:12} ours: {_word(ours[name])}", flush=True)
+        print(f"{name:24} official: {theirs:11} {_their_counts(name)}")
+        print(f"{'':24} ours:     {_word(ours[name])}", flush=True)
 
 
-def _word(correct: bool | None) -> str:
-    return {True: "resolved", False: "unresolved", None: "unscored"}[correct]
+def _their_counts(name: str) -> str:
+    found = list(Path("logs").rglob(f"{name}/report.json"))
+    status = json.loads(found[0].read_text())[name].get("tests_status", {}) if found else {}
+    return ", ".join(
+        f"{kind}: {len(parts['success'])} of {sum(map(len, parts.values()))} passed"
+        for kind, parts in status.items()
+        if kind in ("FAIL_TO_PASS", "PASS_TO_PASS")
+    )
+
+
+def _word(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "unscored"
+    counts = [f"{e.name}: {e.text}" for e in verdict.evidence if e.name.endswith("_TO_PASS")]
+    return f"{'resolved' if verdict.correct else 'unresolved':11} {', '.join(counts)}"
 
 
 def _again(folder: Path) -> tuple[RunPlan, Parts, dict[str, Any]]:

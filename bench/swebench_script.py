@@ -35,7 +35,8 @@ def _rule(row: dict[str, Any], wrong: bool) -> dict[str, Any]:
         files = re.findall(r"^diff --git a/.* b/(.*)$", row["patch"], re.MULTILINE)
         edit = f"for f in {' '.join(files)}; do echo '# looked at' >>$f; done"
     else:
-        edit = f"git apply - <<'END_OF_PATCH'\n{row['patch'].rstrip(chr(10))}\nEND_OF_PATCH"
+        patch = row["patch"].rstrip("\n")
+        edit = f"git apply - <<'END_OF_PATCH'\n{patch}\nEND_OF_PATCH"
     first_line = row["problem_statement"].strip().partition("\n")[0].strip()
     return {
         "match": re.escape(first_line),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("family", metavar=FAMILY)
+@click.argument("family", metavar=FAMILY[:-1] + "|runs}")
 @click.option(
     "--recipe-dir",
     "recipe_dirs",
@@ -26,12 +26,25 @@ if TYPE_CHECKING:
     type=TextValue(empty=False),
     help="For recipes: a directory of them whose code you trust. Repeat for several.",
 )
+@click.option(
+    "--results-dir",
+    metavar="PATH",
+    type=TextValue(empty=False),
+    help="For runs: the root folder of their outputs.  [default: results]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
-def list_components(family: str, recipe_dirs: tuple[str, ...], as_json: bool) -> int:
+def list_components(
+    family: str, recipe_dirs: tuple[str, ...], results_dir: str | None, as_json: bool
+) -> int:
     """List the registered components of a family: id, origin and what it is, one line each.
 
-    A component of a plugin that cannot be used is left out, and named on stderr.
+    A component of a plugin that cannot be used is left out, and named on stderr. `runs`: those in
+    the results folder and at the Prefect API, newest first.
     """
+    if family == "runs":
+        from agentcompass.cli.list_runs import list_runs
+
+        return list_runs(results_dir, as_json=as_json)
     found = list(_usable(family_of(family), recipe_dirs))
     if as_json:
         rows = [{"id": i.id, "origin": i.origin, "summary": i.summary} for i in found]

@@ -22,6 +22,15 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
         "analysis": Entry(
             "agentcompass.cli.analysis:analysis", "Run the analyzers over a finished run."
         ),
+        "summary": Entry(
+            "agentcompass.cli.summary:summary", "Make a run's numbers again from its details."
+        ),
+        "rescore": Entry(
+            "agentcompass.cli.rescore:rescore", "Judge a run's kept work again, without the agent."
+        ),
+        "submit": Entry(
+            "agentcompass.cli.submit:submit", "Hand an evaluation to a Prefect deployment."
+        ),
         "list": Entry(
             "agentcompass.cli.list_components:list_components", "List what is registered."
         ),

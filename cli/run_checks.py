@@ -5,12 +5,13 @@ from pathlib import Path
 
 from agentcompass.cli.streams import complain
 from agentcompass.components.contracts.errors import RequestError
-from agentcompass.components.contracts.run import RunPlan, RunRequest
+from agentcompass.components.contracts.run import Rescore, RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
 from agentcompass.components.execution.dependencies import ensure
 from agentcompass.components.execution.parts import Parts, assemble
 from agentcompass.components.execution.plan import resolve
 from agentcompass.components.execution.prepare import load_samples
+from agentcompass.components.execution.rescoring import resolve_rescoring
 from agentcompass.components.results.paths import (
     check_results_dir,
     check_run_id,
@@ -42,7 +43,7 @@ def check(request: RunRequest, *, install: bool = True) -> Checked:
         ensure(request.model_copy(update={"runtime": off}))
     else:
         ensure(request, lambda line: complain(f"agentcompass: {line}"))
-    plan = resolve(request)
+    plan = resolve_rescoring(request) if request.rescore else resolve(request)
     folder = _place(request)
     parts = assemble(plan)
     dataset, samples = load_samples(plan, parts)
@@ -51,6 +52,8 @@ def check(request: RunRequest, *, install: bool = True) -> Checked:
 
 def _place(request: RunRequest) -> Path:
     runtime = request.runtime
+    if request.rescore:
+        return _place_beside(request.rescore)
     results = Path(runtime.results_dir).expanduser().absolute()
     check_run_name(runtime.run_name)
     check_run_id(runtime.run_id)
@@ -63,3 +66,13 @@ def _place(request: RunRequest) -> Path:
             "run-id", f"{runtime.run_id!r} exists already in {folder}", "choose another"
         )
     return folder
+
+
+def _place_beside(rescore: Rescore) -> Path:
+    place = Path(rescore.into or rescore.run_dir)
+    check_results_dir(place.parent)
+    if rescore.into and (place.exists() or place.is_symlink()):
+        raise RequestError("output", f"{place} exists already", "give another path")
+    if rescore.into:
+        check_run_id(place.name)
+    return place.parent

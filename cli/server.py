@@ -45,13 +45,16 @@ def stop(as_json: bool) -> int:
 
 @server.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def status(as_json: bool) -> int:
+@click.option("--url", is_flag=True, help="Print the address of its API, for PREFECT_API_URL.")
+def status(as_json: bool, url: bool) -> int:
     """Say whether the server runs and where; exit code 1 if it does not."""
     from agentcompass.flows import server as local_server
 
     state = local_server.status()
     if as_json:
         put(_document(state))
+    elif url and state:
+        put(state.url)
     else:
         put(_sentence(state) if state else "not running")
     return 0 if state else 1

@@ -5,30 +5,37 @@ travels in a context variable, which reaches sub-flows and Prefect tasks run in 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from agentcompass.components.configuration.secrets import holding
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
-from agentcompass.components.execution import dependencies
+from agentcompass.components.execution import dependencies, judged_again
 from agentcompass.components.execution.board import Board
 from agentcompass.components.execution.conclusion import conclude
 from agentcompass.components.execution.fingerprint import fingerprint
 from agentcompass.components.execution.open_run import OpenRun
 from agentcompass.components.execution.parts import Parts, assemble
 from agentcompass.components.execution.plan import resolve
+from agentcompass.components.execution.rescoring import (
+    reserve_beside,
+    resolve_rescoring,
+    source_of,
+)
 from agentcompass.components.execution.schedule import Ending
 from agentcompass.components.execution.source import find_source
 from agentcompass.components.results.lease import RunLease
 from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.metrics_record import Metrics
-from agentcompass.components.results.paths import namespace, reserve
+from agentcompass.components.results.paths import RunFolder, namespace, reserve
 from agentcompass.components.results.store import RunStore
+from agentcompass.flows.blocks import key_of_block
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.session import Session, session
 
@@ -45,7 +52,7 @@ class LiveRun:
     metrics: Metrics
 
     def __init__(self, request: RunRequest, session: Session) -> None:
-        self.plan: RunPlan = resolve(request)
+        self.plan: RunPlan = resolve_rescoring(request) if request.rescore else resolve(request)
         self.parts: Parts = assemble(self.plan)
         self.session = session
         self.started_at = datetime.now(UTC)
@@ -68,16 +75,7 @@ class LiveRun:
         Only a run that passed preflight has a folder.
         """
         request, current = self.plan.request, fingerprint(self.plan)
-        parent = namespace(
-            Path(request.runtime.results_dir).expanduser().absolute(),
-            request.runtime.run_name,
-            request.model.id,
-            request.benchmark.id,
-            request.harness.id,
-        )
-        reuse = request.runtime.reuse
-        source = find_source(parent, reuse, current) if reuse else None
-        folder = reserve(parent, request.runtime.run_id, self.started_at.astimezone())
+        source, folder = self._places(current)
         self._lease = RunLease(folder.lease)
         self._lease.take()
         store = RunStore(folder, Masker(self.parts.secrets))
@@ -87,8 +85,26 @@ class LiveRun:
         planned = len(self.samples) * request.execution.attempts.k
         board = Board(planned)
         self.open = OpenRun(self.plan, self.parts, current, store, board, self.handover)
-        if source is not None:
+        if request.rescore is not None and source is not None:
+            judged_again.take_over(self.open, source, self.samples)
+        elif source is not None:
             self.open.adopt_from(source, self.samples)
+
+    def _places(self, current: Mapping[str, object]) -> tuple[RunStore | None, RunFolder]:
+        """The run that work is taken over from, and the new run's folder."""
+        request, started = self.plan.request, self.started_at.astimezone()
+        if request.rescore is not None:
+            return source_of(request), reserve_beside(request, started)
+        parent = namespace(
+            Path(request.runtime.results_dir).expanduser().absolute(),
+            request.runtime.run_name,
+            request.model.id,
+            request.benchmark.id,
+            request.harness.id,
+        )
+        reuse = request.runtime.reuse
+        source = find_source(parent, reuse, current) if reuse else None
+        return source, reserve(parent, request.runtime.run_id, started)
 
     @property
     def attempts_ended(self) -> bool:
@@ -109,6 +125,8 @@ class LiveRun:
             "" if self.state == "finished" else f"{self.state}. {self.problem}".rstrip(". "),
             self.parts.benchmark,
         )
+        if self.plan.request.rescore is not None:
+            judged_again.write_changes(source_of(self.plan.request), self.store)
 
     @contextmanager
     def noting_failure(self) -> Iterator[None]:
@@ -135,8 +153,14 @@ class LiveRun:
 
     def conclude(self) -> Outcome:
         """How the run ended; the session keeps it, whatever Prefect makes of the flow's state."""
+        self.session.outcome = self.outcome
+        return self.session.outcome
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ends as things stand."""
         progress = self.board.progress
-        self.session.outcome = Outcome(
+        return Outcome(
             run_dir=str(self.store.folder.root),
             state=self.state,
             planned=progress.planned,
@@ -145,7 +169,6 @@ class LiveRun:
             problem=self.problem,
             signal=self.session.signal,
         )
-        return self.session.outcome
 
 
 _run: ContextVar[LiveRun | None] = ContextVar("agentcompass_run", default=None)
@@ -154,15 +177,16 @@ _run: ContextVar[LiveRun | None] = ContextVar("agentcompass_run", default=None)
 @asynccontextmanager
 async def live(request: RunRequest) -> AsyncIterator[LiveRun]:
     """Within this block `current()` is this run."""
-    await asyncio.to_thread(dependencies.ensure, request)
-    run = LiveRun(request, session())
-    token = _run.set(run)
-    try:
-        yield run
-    finally:
-        _run.reset(token)
-        run.close()
-        await run.parts.model.close()
+    with holding(await key_of_block(request)):
+        await asyncio.to_thread(dependencies.ensure, request)
+        run = LiveRun(request, session())
+        token = _run.set(run)
+        try:
+            yield run
+        finally:
+            _run.reset(token)
+            run.close()
+            await run.parts.model.close()
 
 
 def current() -> LiveRun:

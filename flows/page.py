@@ -43,6 +43,7 @@ async def kept_up_to_date(run: LiveRun) -> AsyncIterator[None]:
         await asyncio.gather(keeping, return_exceptions=True)
         if await _api_answers():
             await _draw(run, artifact)
+            await _label(run, flow_run_id)
 
 
 async def publish_results(run: LiveRun) -> None:
@@ -89,6 +90,24 @@ async def _draw(run: LiveRun, artifact: UUID | None) -> None:
         await aupdate_progress_artifact(artifact, share, description=_sentence(run))
     except Exception as error:  # as above
         log.debug("progress not updated on the Prefect page: %s", error)
+
+
+async def _label(run: LiveRun, flow_run_id: UUID) -> None:
+    """For programs that ask the API: `submit --wait`, `list runs`."""
+    outcome, metrics = run.outcome, getattr(run, "metrics", None)
+    score = metrics.headline.value if metrics else None
+    labels = {
+        "agentcompass.run_dir": outcome.run_dir,
+        "agentcompass.exit_code": outcome.exit_code,
+        "agentcompass.planned": outcome.planned,
+        "agentcompass.scored": outcome.scored,
+        **({} if score is None else {"agentcompass.score": score}),
+    }
+    try:
+        async with get_client() as client:
+            await client.update_flow_run_labels(flow_run_id, labels)
+    except Exception as error:  # as above
+        log.debug("the flow run is not labelled: %s", error)
 
 
 async def _is_cancelled(flow_run_id: UUID) -> bool:

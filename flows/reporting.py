@@ -13,6 +13,7 @@ from prefect.states import Cancelled, Failed
 
 import agentcompass
 from agentcompass.components.contracts.progress import Outcome
+from agentcompass.components.execution.conclusion import dataset_facts
 from agentcompass.flows.dead_runs import note_run
 from agentcompass.flows.live import LiveRun
 
@@ -88,13 +89,10 @@ def _document(run: LiveRun) -> dict[str, object]:
         "updated_at": run.board.progress.updated_at.isoformat(),
         "plan": run.plan.model_dump(mode="json"),
         "fingerprint": run.open.fingerprint,
-        "dataset": {
-            "source": run.dataset.source,
-            "revision": run.dataset.revision,
-            "content_hash": run.dataset.content_hash,
-            "tasks": len(run.dataset.samples),
-        },
+        "dataset": dataset_facts(run.dataset),
         "tasks": [sample.task.id for sample in run.samples],
+        "categories": {s.task.id: s.task.category for s in run.samples if s.task.category},
+        **run.open.provenance,
         "versions": {
             "agentcompass": agentcompass.__version__,
             "prefect": prefect.__version__,

@@ -13,24 +13,25 @@ from prefect.client.schemas.objects import State
 
 from agentcompass.components.contracts.errors import PreflightRefused
 from agentcompass.components.contracts.progress import Outcome
-from agentcompass.components.contracts.run import RunRequest
 from agentcompass.components.execution import analysis, leftovers, prepare
 from agentcompass.components.execution import preflight as checks
 from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
 from agentcompass.flows.cache import by_key
+from agentcompass.flows.form import RequestForm
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.limits import shared_limits
 from agentcompass.flows.live import current, live
 from agentcompass.flows.names import run_name, untagged
 from agentcompass.flows.page import kept_up_to_date, publish_results
 from agentcompass.flows.reporting import final_state, reporting
+from agentcompass.flows.unattended import in_its_own_session
 
 
 @prefect.flow(flow_run_name=run_name, persist_result=False)
-async def evaluate(request: RunRequest) -> Outcome | State[Outcome]:
+async def evaluate(request: RequestForm) -> Outcome | State[Outcome]:
     """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
-    async with live(request) as run:
+    async with in_its_own_session(request), live(request) as run:
         await prepare_data()
         await preflight()
         await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))

@@ -52,6 +52,11 @@ Cancels = asyncio.Task[Any]
 _session: ContextVar[Session | None] = ContextVar("agentcompass_session", default=None)
 
 
+def attended() -> bool:
+    """Somebody started the run who listens to it."""
+    return _session.get() is not None
+
+
 def session() -> Session:
     return _session.get() or Session()
 

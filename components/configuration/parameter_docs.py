@@ -21,41 +21,55 @@ class ParameterDoc:
     type: str
     """In words: `list of strings or null`, `integer ≥ 1`."""
     default: str
-    """As JSON; `required` if there is none."""
+    """As JSON; `required` if there is none, `required in {allow: …}` if only that choice has it."""
     meaning: str
     """The docstring under the field, on one line."""
 
 
 def parameter_docs(model: type[BaseModel]) -> tuple[ParameterDoc, ...]:
-    """Every parameter of a model, in its order; nested models follow their own row."""
+    """Every parameter of a model, in its order; nested models follow their own row.
+
+    A parameter with one legal value and no choice is none.
+    """
     return tuple(_rows(model, prefix="", above=()))
 
 
 def _rows(
-    model: type[BaseModel], prefix: str, above: tuple[type[BaseModel], ...]
+    model: type[BaseModel], prefix: str, above: tuple[type[BaseModel], ...], choice: str = ""
 ) -> Iterator[ParameterDoc]:
+    """`choice`: how a reader knows this model among others that may stand in the same place."""
     for name, field in model.model_fields.items():
+        default = _default(field)
+        if _has_one_value(field.annotation) and default != REQUIRED:
+            continue
         path = f"{prefix}{field.alias or name}"
         yield ParameterDoc(
             name=path,
             type=_with_constraints(_words(field.annotation), field.metadata),
-            default=_default(field),
+            default=f"{default} in {choice}" if choice and default == REQUIRED else default,
             meaning=" ".join((field.description or "").split()),
         )
-        for inner, suffix in _inner_models(field.annotation, ""):
+        for inner, suffix, chosen in _inner_models(field.annotation, ""):
             if inner not in (*above, model):  # a model that contains itself is shown once
-                yield from _rows(inner, f"{path}{suffix}.", (*above, model))
+                yield from _rows(inner, f"{path}{suffix}.", (*above, model), chosen)
+
+
+REQUIRED = "required"
 
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
-        return "required"
+        return REQUIRED
     value = field.get_default(call_default_factory=True, validated_data={})
     if value is PydanticUndefined:
-        return "required"
+        return REQUIRED
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_defaults=True)
     return json.dumps(to_jsonable_python(value), ensure_ascii=False)
+
+
+def _has_one_value(annotation: Any) -> bool:
+    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
 
 
 _SCALARS = {
@@ -82,7 +96,8 @@ def _words(annotation: Any) -> str:
     if origin in (Union, UnionType):
         # null last, whatever the order in the code
         members = sorted(arguments, key=lambda member: member is NoneType)
-        return " or ".join(dict.fromkeys(_words(member) for member in members))
+        names = _choices(annotation)
+        return " or ".join(dict.fromkeys(names.get(member) or _words(member) for member in members))
     collection = origin or annotation
     if not isinstance(collection, type):
         return getattr(annotation, "__name__", str(annotation))
@@ -151,10 +166,13 @@ def _flat(metadata: Sequence[Any]) -> Iterator[Any]:
             yield item
 
 
-def _inner_models(annotation: Any, suffix: str) -> Iterator[tuple[type[BaseModel], str]]:
-    """The models inside a type, with what stands between the parameter and their fields."""
+def _inner_models(
+    annotation: Any, suffix: str, choice: str = ""
+) -> Iterator[tuple[type[BaseModel], str, str]]:
+    """The models inside a type, with what stands between the parameter and their fields, and
+    what tells each from others in its place."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation, suffix
+        yield annotation, suffix, choice
         return
     origin = get_origin(annotation)
     inside = suffix
@@ -162,5 +180,23 @@ def _inner_models(annotation: Any, suffix: str) -> Iterator[tuple[type[BaseModel
         inside = f"{suffix}.<name>"
     elif isinstance(origin, type) and issubclass(origin, (Sequence, Set)):
         inside = f"{suffix}[]"
+    names = _choices(annotation)
     for argument in get_args(annotation):
-        yield from _inner_models(argument, inside)
+        yield from _inner_models(argument, inside, names.get(argument, choice))
+
+
+def _choices(annotation: Any) -> dict[Any, str]:
+    """Of a union: its models, as `{allow: …}`, if there is a choice between them and others."""
+    members = [one for one in get_args(annotation) if one is not NoneType]
+    if get_origin(annotation) not in (Union, UnionType) or len(members) < 2:
+        return {}
+    return {
+        one: _shape(one) for one in members if isinstance(one, type) and issubclass(one, BaseModel)
+    }
+
+
+def _shape(model: type[BaseModel]) -> str:
+    """The keys that must be there, of which a reader knows the model."""
+    fields = model.model_fields.items()
+    needed = [field.alias or name for name, field in fields if field.is_required()]
+    return "{" + ", ".join(f"{name}: …" for name in needed) + "}" if needed else "object"

@@ -17,6 +17,8 @@ from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import ModelSpec, SecretReference
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+BLOCK = re.compile(r"\$\{block:([a-z0-9-]+)\}")
+"""A Prefect Secret block of this name."""
 HELD_KEY = "AGENTCOMPASS_MODEL_API_KEY"
 HELD_URL = "AGENTCOMPASS_MODEL_URL_CREDENTIALS"
 HELD_HEADER = "AGENTCOMPASS_MODEL_HEADER_"
@@ -49,9 +51,12 @@ def hide(
     held: dict[str, str] = {}
     reference = None
     if api_key:
-        match = REFERENCE.fullmatch(api_key)
-        reference = SecretReference(env=match[1] if match else HELD_KEY)
-        if not match:
+        match, block = REFERENCE.fullmatch(api_key), BLOCK.fullmatch(api_key)
+        if block:
+            reference = SecretReference(block=block[1])
+        else:
+            reference = SecretReference(env=match[1] if match else HELD_KEY)
+        if not (match or block):
             held[HELD_KEY] = api_key
     credentials, at, _ = urlsplit(base_url).netloc.rpartition("@")
     if at and not REFERENCE.fullmatch(credentials):
@@ -109,7 +114,13 @@ def shell_secrets(values: Iterable[str]) -> list[str]:
 
 def resolve(reference: SecretReference, field: str) -> str:
     """The value this process holds, else the environment variable's."""
-    value = _held.get().get(reference.env) or os.environ.get(reference.env)
+    value = _held.get().get(reference.name) or os.environ.get(reference.env)
+    if not value and reference.block:
+        raise RequestError(
+            field,
+            f"the Secret block {reference.block!r} is read by runs on a Prefect worker",
+            "hand the run to one with agentcompass submit, or give ${NAME}, a variable",
+        )
     if not value:
         raise RequestError(
             field,

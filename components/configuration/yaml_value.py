@@ -2,8 +2,9 @@
 
 PyYAML follows 1.1, where `on`, `no` and `off` are truth values, `1:30` is ninety, `010` is eight
 and `1e-5` is a string. Source of the rules: https://yaml.org/spec/1.2.2/#103-core-schema.
-Stricter than the schema in three points: keys given twice, keys that are no strings and numbers
-with a leading zero (8 to some readers, 10 to others) are refused.
+Stricter than the schema in four points: keys given twice, keys that are no strings, numbers with a
+leading zero (8 to some readers, 10 to others) and `{a:1}` (the key "a:1", as YAML reads it) are
+refused.
 """
 
 import math
@@ -46,6 +47,8 @@ class _CoreLoader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise _refusal(f"the key {key!r} is no string; put it in quotes", key_node)
+            if node.flow_style and _forgets_blank(key_node, value_node):
+                raise _refusal(f"{key!r} has no value; put a blank after the colon", key_node)
             if key in value:
                 raise _refusal(f"key {key!r} is given twice", key_node)
             value[key] = self.construct_object(value_node, deep=True)
@@ -86,6 +89,12 @@ class _CoreLoader(yaml.SafeLoader):
 
     def unknown(self, node: yaml.Node) -> Any:
         raise _refusal(f"the tag {node.tag} is not known here", node)
+
+
+def _forgets_blank(key: yaml.Node, value: yaml.Node) -> bool:
+    """`{a:1}`, which YAML reads as the key "a:1" without a value."""
+    plain = isinstance(key, yaml.ScalarNode) and key.style is None and ":" in key.value
+    return plain and isinstance(value, yaml.ScalarNode) and value.style is None and not value.value
 
 
 def _refusal(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:

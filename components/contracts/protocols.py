@@ -295,6 +295,19 @@ class EnvironmentProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsImages(Protocol):
+    """What an environment provider may offer beside: results made in another image are told."""
+
+    async def image_names(self, requirements: Requirements) -> frozenset[str]:
+        """All that `Environment.image` of such a sandbox could say if it were opened now; empty:
+        that is not known before. Opens, pulls and builds nothing.
+
+        Raises AgentCompassError if it cannot be asked.
+        """
+        ...
+
+
 class Analyzer(Protocol):
     """Flags bad cases: sees each finished attempt once, in the order of the tasks, then reports.
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from agentcompass.components.contracts.frozen import Frozen
 
@@ -32,8 +32,21 @@ Seconds = Annotated[float, Field(ge=0)]
 class SecretReference(Frozen):
     """The name of a secret, never its value: Prefect and the results store requests."""
 
-    env: str
+    env: str = ""
     """An environment variable, or a name the command line filled in this process."""
+    block: str = ""
+    """Instead of it, a Prefect Secret block; read by a run on a worker."""
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "SecretReference":
+        if bool(self.env) == bool(self.block):
+            raise ValueError("give a variable (env) or a Secret block (block)")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Under which this process may hold the value."""
+        return self.env or f"block:{self.block}"
 
 
 class Choice(Frozen):
@@ -51,9 +64,11 @@ class ModelSpec(Frozen):
     base_url: str = ""
     """User and password in it are replaced by a reference before the request is stored."""
     api_key: SecretReference | None = None
+    """Where the key is found: its name, never its value."""
     api_protocol: tuple[str, ...] = ()
     """In order of preference; empty: chosen by harness and endpoint."""
     params: Mapping[str, Any] = {}
+    """Sampling and other fields for the model API."""
 
 
 class AttemptPlan(Frozen):
@@ -69,6 +84,7 @@ class ArtifactLimits(Frozen):
     max_mb: Annotated[float, Field(gt=0)] = 64
     """All files together."""
     max_files: Annotated[int, Field(ge=1)] = 1_000
+    """How many files."""
 
 
 class ExecutionSettings(Frozen):
@@ -77,6 +93,7 @@ class ExecutionSettings(Frozen):
     task_concurrency: Annotated[int, Field(ge=1)] = 32
     """Physical attempts running at once in this run, scoring included."""
     attempts: AttemptPlan = AttemptPlan()
+    """How often each task is tried."""
     setup_timeout_seconds: Seconds | None = None
     """Opening the sandbox and preparing the task. None: the task's own limit, else 600."""
     run_timeout_seconds: Seconds | None = None
@@ -102,6 +119,7 @@ class ExecutionSettings(Frozen):
     retry_min_delay_seconds: Seconds = 5
     """Before the first further try; doubled for each one after it."""
     retry_max_delay_seconds: Seconds = 60
+    """No pause is longer."""
     enable_analysis: bool = True
     """Run the analyzers when the attempts are finished."""
     analysis_params: Mapping[str, Any] = {}
@@ -112,12 +130,15 @@ class RuntimeSettings(Frozen):
     """Where a run lives and how it talks. Nothing here changes a result."""
 
     results_dir: str = "results"
+    """Root folder of run outputs."""
     data_dir: str = "data"
+    """Root folder of downloaded data sets and caches."""
     provider_limits: Mapping[str, Annotated[int, Field(ge=0)]] = {}
     """Attempts of a provider at once, over all runs on the same Prefect API; 0: no limit."""
     env_open_qps: Mapping[str, Seconds] = {}
     """Sandboxes of a provider opened per second, over all runs on the same API; 0: no pacing."""
     run_name: str = ""
+    """A subfolder of the results folder for this run and others of its name."""
     run_id: str = ""
     """Empty: the start time, YYYYMMDD_HHMMSS."""
     timeout_seconds: Seconds = 360_000
@@ -132,21 +153,41 @@ class RuntimeSettings(Frozen):
     auto_install_dependencies: bool = False
     """Install what planned components lack, if they are built in or installed themselves."""
     progress: Literal["auto", "plain", "none"] = "auto"
+    """A live display on a terminal, plain lines, or nothing."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
+    """On the console."""
     file_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"
+    """In the run's log file."""
+
+
+class Rescore(Frozen):
+    """Judge again what agents left in an earlier run; no agent runs."""
+
+    run_dir: str
+    """The earlier run's folder, absolute."""
+    into: str = ""
+    """The folder of the new run, absolute; empty: beside the earlier one."""
 
 
 class RunRequest(Frozen):
     """One evaluation: what the user asked. Holds no secrets; Prefect stores it."""
 
     benchmark: Choice
+    """What is solved, and how it is judged."""
     harness: Choice
+    """The agent that solves it."""
     model: ModelSpec
+    """What the agent thinks with."""
     environment: Choice = Choice(id="host_process")
+    """Where commands of the tasks are executed."""
     recipes: tuple[str, ...] | None = None
     """Only these recipes, if they match; None: every one that matches."""
     execution: ExecutionSettings = ExecutionSettings()
+    """How attempts are carried out."""
     runtime: RuntimeSettings = RuntimeSettings()
+    """Where the run lives; paths are those of the machine it runs on."""
+    rescore: Rescore | None = None
+    """Judge the kept checkpoints of an earlier run again (`agentcompass rescore`); None: a run."""
 
 
 class PlannedComponent(Frozen):

@@ -201,7 +201,7 @@ def _refusal(error: Any, repository: str, revision: str) -> Exception:
     if isinstance(error, GatedRepoError):
         reason = "is gated: accept its terms on the hub and set HF_TOKEN to a token of that account"
     elif status in (401, 403) and get_token() is not None:
-        reason = f"is refused ({status}): the token in HF_TOKEN may not read it"
+        reason = f"is refused ({status}): your token (HF_TOKEN or hub login) may not read it"
     elif status in (401, 403, 404):
         reason = (
             f"does not exist or is private ({status}): set HF_TOKEN to a token that may read it"

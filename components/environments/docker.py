@@ -189,6 +189,9 @@ class Docker:
                     *(label.purpose, label.attempt, workdir, plan.name),
                 )
 
+    async def image_names(self, requirements: Requirements) -> frozenset[str]:
+        return await self._images.names_now(requirements)
+
     async def leftovers(self) -> tuple[Leftover, ...]:
         filters = {"label": _owner.OWNER}
         try:

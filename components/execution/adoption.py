@@ -8,7 +8,7 @@ run that took over always holds at least as much as its source, even if it is ki
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 
 WORKERS = 8
 """Threads that wait for the disk."""
+
+_OTHER_IMAGE = "%s runs again: it was made in image %s, and the image's name means another one now"
+
+SHOWN = 5
+"""Ids in a line of the log."""
 
 APPENDED_TO = "log.txt"
 """The only file of an attempt that is ever written to again."""
@@ -39,14 +44,20 @@ class Adopted:
 def adopt(
     plan: RunPlan,
     verification: Callable[[Task], Verification],
+    images: Mapping[str, frozenset[str]],
     samples: Sequence[Sample],
     source: RunStore,
     target: RunStore,
 ) -> Iterator[tuple[str, Adopted]]:
-    """Link what stands into the new run; for each task with anything, what that is."""
+    """Link what stands into the new run; for each task with anything, what that is.
+
+    `images`: task id → all names of what its sandbox would be made from now, where known.
+    """
+    _tell_of_others(samples, source)
+    now = _Now(plan, verification, images)
 
     def one(sample: Sample) -> tuple[str, Adopted]:
-        return sample.task.id, _adopt_task(plan, verification, sample, source, target)
+        return sample.task.id, _adopt_task(now, sample, source, target)
 
     with ThreadPoolExecutor(WORKERS) as pool:
         for task_id, adopted in pool.map(one, samples):
@@ -54,32 +65,72 @@ def adopt(
                 yield task_id, adopted
 
 
-def _adopt_task(
-    plan: RunPlan,
-    verification: Callable[[Task], Verification],
-    sample: Sample,
-    source: RunStore,
-    target: RunStore,
-) -> Adopted:
-    k = plan.request.execution.attempts.k
-    records = _records(sample, source, k)
+def _tell_of_others(samples: Sequence[Sample], source: RunStore) -> None:
+    """Tasks that only one of the two runs has: the earlier score speaks of other tasks."""
+    try:
+        before = dict.fromkeys((source.read_run() or {}).get("tasks", ()))
+    except DamagedRecord:  # told where the source was chosen
+        return
+    now = dict.fromkeys(sample.task.id for sample in samples)
+    gone = [task_id for task_id in before if task_id not in now]
+    new = [task_id for task_id in now if task_id not in before]
+    if gone:
+        log.warning(
+            "%d tasks of run %s are not in this one, being no longer in the data or not selected: "
+            "%s",
+            len(gone),
+            source.run_id,
+            _first(gone),
+        )
+    if new and before:
+        log.warning("%d tasks were not in run %s: %s", len(new), source.run_id, _first(new))
+
+
+def _first(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return ", ".join(ids[:SHOWN]) + more
+
+
+@dataclass(frozen=True)
+class _Now:
+    """What the new run would do."""
+
+    plan: RunPlan
+    verification: Callable[[Task], Verification]
+    images: Mapping[str, frozenset[str]]
+    told: set[str] = field(default_factory=set)
+
+    def has_other_image(self, key: AttemptKey, image: str | None) -> bool:
+        """Not the one that the attempt was made in; says so, once."""
+        names = self.images.get(key.task_id)
+        if not names or image is None or image in names:
+            return False
+        if str(key) not in self.told:
+            log.warning(_OTHER_IMAGE, key, image)
+            self.told.add(str(key))
+        return True
+
+
+def _adopt_task(now: _Now, sample: Sample, source: RunStore, target: RunStore) -> Adopted:
+    k = now.plan.request.execution.attempts.k
+    records = _records(now, sample, source, k)
     for record in records:
-        _link_attempt(record.key, source, target)
+        link_attempt(record.key, source, target)
     if records:
         target.save_records(sample.task, k, sample.content_hash, records)
     checkpoints = {}
-    if plan.request.runtime.checkpoint_resume:
+    if now.plan.request.runtime.checkpoint_resume:
         done = {record.key.index for record in records}
         for index in set(range(1, k + 1)) - done:
-            checkpoint = _checkpoint(sample, index, source, verification)
+            checkpoint = _checkpoint(now, sample, index, source)
             if checkpoint is not None:
-                _link_attempt(checkpoint.key, source, target)
+                link_attempt(checkpoint.key, source, target)
                 checkpoints[index] = checkpoint
     return Adopted(tuple(records), checkpoints)
 
 
-def _records(sample: Sample, source: RunStore, k: int) -> list[AttemptRecord]:
-    """The task's scored attempts up to k, if the task is still the same."""
+def _records(now: _Now, sample: Sample, source: RunStore, k: int) -> list[AttemptRecord]:
+    """The task's scored attempts up to k, if the task and its image are still the same."""
     task_id = sample.task.id
     try:
         detail = source.read_detail(task_id)
@@ -91,40 +142,46 @@ def _records(sample: Sample, source: RunStore, k: int) -> list[AttemptRecord]:
     if detail.content_hash != sample.content_hash:
         log.warning("%s runs again: the task's content changed since %s", task_id, source.run_id)
         return []
-    return [
-        record.model_copy(update={"origin": record.origin or source.run_id})
-        for record in detail.attempts
-        if record.status == "scored" and record.key.index <= k
-    ]
+    kept = []
+    for record in detail.attempts:
+        if record.status != "scored" or record.key.index > k:
+            continue
+        if not now.has_other_image(record.key, record.image):
+            kept.append(record.model_copy(update={"origin": record.origin or source.run_id}))
+    return kept
 
 
-def _checkpoint(
-    sample: Sample, index: int, source: RunStore, verification: Callable[[Task], Verification]
-) -> Checkpoint | None:
-    """What the agent left in its last try that came so far."""
-    found = None
-    physical = 1
-    while True:
-        key = AttemptKey(task_id=sample.task.id, index=index, physical=physical)
-        if not source.folder.attempt(key).is_dir():
-            break
-        try:
-            found = source.read_checkpoint(key) or found
-        except DamagedRecord as error:
-            log.warning("%s runs again: %s", key, error)
-        physical += 1
+def _checkpoint(now: _Now, sample: Sample, index: int, source: RunStore) -> Checkpoint | None:
+    found = kept_checkpoint(sample.task.id, index, source)
     if found is None:
         return None
     if found.content_hash != sample.content_hash:
         log.warning("%s runs again: the task's content changed since its checkpoint", found.key)
         return None
-    if verification(sample.task) == "reuse":
+    if now.has_other_image(found.key, found.image):
+        return None
+    if now.verification(sample.task) == "reuse":
         log.warning("%s runs again: its grader needs the agent's own sandbox", found.key)
         return None
     return found
 
 
-def _link_attempt(key: AttemptKey, source: RunStore, target: RunStore) -> None:
+def kept_checkpoint(task_id: str, index: int, source: RunStore) -> Checkpoint | None:
+    """What the agent left in its last try that came so far."""
+    found = None
+    physical = 1
+    while True:
+        key = AttemptKey(task_id=task_id, index=index, physical=physical)
+        if not source.folder.attempt(key).is_dir():
+            return found
+        try:
+            found = source.read_checkpoint(key) or found
+        except DamagedRecord as error:
+            log.warning("what %s left is not used: %s", key, error)
+        physical += 1
+
+
+def link_attempt(key: AttemptKey, source: RunStore, target: RunStore) -> None:
     """The attempt's folder with all its tries, as hard links: a file is replaced, never changed."""
     first = key.model_copy(update={"physical": 1})
     old, new = source.folder.attempt(first), target.folder.attempt(first)

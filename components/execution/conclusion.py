@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentcompass.components.configuration.secrets import HELD_KEY
 from agentcompass.components.contracts.parameters import BenchmarkParameters
@@ -31,10 +32,42 @@ def conclude(
 
     `early_end` says why the run is not complete.
     """
+    return write_numbers(
+        plan,
+        parameters,
+        {sample.task.id: sample.task.category for sample in samples},
+        dataset_facts(dataset),
+        store,
+        early_end,
+        benchmark,
+    )
+
+
+def dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    """What run.json tells of the data."""
+    return {
+        "source": dataset.source,
+        "revision": dataset.revision,
+        "content_hash": dataset.content_hash,
+        "tasks": len(dataset.samples),
+    }
+
+
+def write_numbers(
+    plan: RunPlan,
+    parameters: BenchmarkParameters,
+    planned: Mapping[str, str | None],
+    data: Mapping[str, Any],
+    store: RunStore,
+    early_end: str = "",
+    benchmark: Benchmark | None = None,
+) -> Metrics:
+    """The same from what a run's folder holds. `planned`: task id → category; `data`: see
+    dataset_facts."""
     attempts = plan.request.execution.attempts
     metrics = compute_metrics(
         store.details(),
-        {sample.task.id: sample.task.category for sample in samples},
+        planned,
         k=attempts.k,
         strategy=attempts.strategy,
         primary=plan.primary,
@@ -43,7 +76,7 @@ def conclude(
     )
     store.write_metrics(metrics)
     write_attempts(store.folder.attempts_parquet, store.details())
-    facts = _facts(plan, dataset, len(samples))
+    facts = _facts(plan, data, len(planned))
     if early_end:
         facts = {"NOT COMPLETE": early_end, **facts}
     store.write_summary(summary_markdown(metrics, facts))
@@ -52,17 +85,21 @@ def conclude(
     return metrics
 
 
-def _facts(plan: RunPlan, dataset: Dataset, selected: int) -> dict[str, object]:
+def _facts(plan: RunPlan, data: Mapping[str, Any], selected: int) -> dict[str, object]:
     request = plan.request
+    rescored = (
+        {"verdicts": f"given again from {request.rescore.run_dir}"} if request.rescore else {}
+    )
     return {
+        **rescored,
         "benchmark": plan.benchmark.id,
         "harness": plan.harness.id,
         "model": request.model.id,
         "environment": plan.environment.id,
         "protocol": plan.model_protocol,
-        "data": " ".join(filter(None, (dataset.source, dataset.revision))),
-        "data hash": dataset.content_hash,
-        "tasks": f"{selected} of {len(dataset.samples)}",
+        "data": " ".join(filter(None, (data["source"], data["revision"]))),
+        "data hash": data["content_hash"],
+        "tasks": f"{selected} of {data['tasks']}",
         "attempts": f"k={request.execution.attempts.k}, {request.execution.attempts.strategy}",
         "command": _command(plan),
     }
@@ -71,6 +108,8 @@ def _facts(plan: RunPlan, dataset: Dataset, selected: int) -> dict[str, object]:
 def _command(plan: RunPlan) -> str:
     """The command line that asks for the same run; secrets are references."""
     request = plan.request
+    if request.rescore:
+        return shlex.join(["agentcompass", "rescore", request.rescore.run_dir])
     words = ["agentcompass", "run", request.benchmark.id, request.harness.id, request.model.id]
     words += ["--env", request.environment.id]
     params = {
@@ -91,6 +130,6 @@ def _command(plan: RunPlan) -> str:
         words += ["--timeout-seconds", f"{request.runtime.timeout_seconds:g}"]
     line = shlex.join(words)
     if key := request.model.api_key:
-        name = "MODEL_API_KEY" if key.env == HELD_KEY else key.env
+        name = "MODEL_API_KEY" if key.env in (HELD_KEY, "") else key.env
         line += f' --model-api-key "${name}"'  # expanded by the shell, never written out
     return line

@@ -67,10 +67,11 @@ def _planned(request: RunRequest) -> list[Missing]:
     _, _, benchmark = planned_component("benchmarks", request.benchmark, "benchmark-params")
     chosen: list[tuple[Family, str]] = [
         ("benchmarks", request.benchmark.id),
-        ("harnesses", request.harness.id),
         ("environments", request.environment.id),
         *(("recipes", one.id) for one in matching_recipes(request, benchmark)),
     ]
+    if request.rescore is None:
+        chosen.append(("harnesses", request.harness.id))
     if request.execution.enable_analysis:
         check_params(request.execution.analysis_params)
         selected = request.execution.analysis_params.get(SELECTION) or ()

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentcompass.components.contracts.attempt import AttemptKey, Checkpoint
+from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Checkpoint
 from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.adoption import adopt, link
@@ -12,6 +12,7 @@ from agentcompass.components.execution.attempt import Stages
 from agentcompass.components.execution.board import Board
 from agentcompass.components.execution.capacity import Slots, Unlimited
 from agentcompass.components.execution.fingerprint import digest
+from agentcompass.components.execution.images_now import images_now
 from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.results.store import RunStore
@@ -28,16 +29,29 @@ class OpenRun:
     board: Board
     stages: Stages
     slots: Slots = field(default_factory=Unlimited)
-    adopted: dict[tuple[str, int], float] = field(default_factory=dict)
-    """Task id and attempt → value, for the attempts taken over from an earlier run."""
+    adopted: dict[tuple[str, int], float | None] = field(default_factory=dict)
+    """Task id and attempt → value, for the attempts taken over from an earlier run; None: it
+    stands without a score."""
     checkpoints: dict[tuple[str, int], Checkpoint] = field(default_factory=dict)
     """Taken over, and still to be judged."""
+    rescored_from: str | None = None
+    """The run whose checkpoints are judged again: then no agent runs."""
+    before: dict[tuple[str, int], AttemptRecord] = field(default_factory=dict)
+    """What was recorded there of the attempts that are judged again; without their verdicts."""
+    provenance: Mapping[str, object] = field(default_factory=dict)
+    """For run.json: where the work of this run comes from."""
 
     def adopt_from(self, source: RunStore, samples: Sequence[Sample]) -> None:
         """Take over what stands of an earlier run. Blocking."""
         known = {sample.task.id: sample for sample in samples}
         verification = self.parts.verification
-        for task_id, found in adopt(self.plan, verification, samples, source, self.store):
+        images = images_now(self.parts, samples)
+        unknown = 0
+        for task_id, found in adopt(self.plan, verification, images, samples, source, self.store):
+            if not images.get(task_id):
+                made_in = [one.image for one in found.records]
+                made_in += [one.image for one in found.checkpoints.values()]
+                unknown += sum(image is not None for image in made_in)
             for record in found.records:
                 self.adopted[task_id, record.key.index] = record.value or 0.0
                 self.board.adopted(record)
@@ -51,6 +65,8 @@ class OpenRun:
             len(self.checkpoints),
             source.run_id,
         )
+        if unknown:
+            log.info("the images of %d of them were not compared with those of today", unknown)
 
     def _link_stages(self, source: RunStore, sample: Sample, key: AttemptKey, *stages: str) -> None:
         """Prefect's own records of the stages, so that it too takes them from its cache."""

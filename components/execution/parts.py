@@ -1,5 +1,6 @@
 """The live components of a run."""
 
+import os
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -23,6 +24,7 @@ from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.run import PlannedComponent, RunPlan
 from agentcompass.components.contracts.task import Sample, Task, Verification
 from agentcompass.components.execution.capacity import Pace, Unlimited
+from agentcompass.components.execution.no_agent import NoAgent, no_model
 from agentcompass.components.execution.recipes import load_recipe, recipe_context
 from agentcompass.components.execution.requirements import Adaptation, requirements_of
 from agentcompass.components.registry import registry
@@ -84,7 +86,10 @@ def assemble(plan: RunPlan) -> Parts:
     """Create the planned components. Secrets are resolved here and not before."""
     secrets: list[str] = []
     benchmark, benchmark_parameters = _create("benchmarks", plan.benchmark, "benchmark-params")
-    harness, _ = _create("harnesses", plan.harness, "harness-params")
+    rescoring = plan.request.rescore is not None
+    harness: object = NoAgent()
+    if not rescoring:
+        harness, _ = _create("harnesses", plan.harness, "harness-params")
     environments, environment_parameters = _create("environments", plan.environment, "env-params")
     sandbox = cast(EnvironmentParameters, environment_parameters)
     for given in (sandbox.env, sandbox.run_env, sandbox.evaluation_env):
@@ -96,7 +101,7 @@ def assemble(plan: RunPlan) -> Parts:
         harness_id=plan.harness.id,
         harness_version=plan.harness.version,
         environments=cast(EnvironmentProvider, environments),
-        model=_model(plan, secrets),
+        model=_uncalled_model(plan, secrets) if rescoring else _model(plan, secrets),
         secrets=tuple(secrets),
         environment_parameters=sandbox,
         recipes=tuple((one.id, load_recipe(plan.request, one)) for one in plan.recipes),
@@ -108,6 +113,14 @@ def _create(family: Family, planned: PlannedComponent, field: str) -> tuple[obje
     component = registry.load(family, planned.id)
     parameters = validate(component.parameters, planned.params, field)
     return registry.create(family, planned.id, component, parameters), parameters
+
+
+def _uncalled_model(plan: RunPlan, secrets: list[str]) -> ModelProvider:
+    """Its key is masked where it is known, and not asked for."""
+    key = plan.request.model.api_key
+    if key is not None and (value := os.environ.get(key.env)):
+        secrets.append(value)
+    return no_model(plan.request.model.id)
 
 
 def _model(plan: RunPlan, secrets: list[str]) -> ModelProvider:

@@ -33,8 +33,11 @@ async def run_unit(unit: Unit, run: OpenRun) -> Later | None:
     """
     place = unit.key.task_id, unit.key.index
     if place in run.adopted:
-        await run.stages.recall(run.job(unit.sample, unit.key))
+        if run.rescored_from is None:
+            await run.stages.recall(run.job(unit.sample, unit.key))
         return await _next(unit, run, run.adopted[place])
+    if run.rescored_from is not None and not (unit.checkpoint or place in run.checkpoints):
+        return await _next(unit, run, None)  # nothing to judge, and no agent runs here
     record, checkpoint = await _attempt(unit, run)
     failed_tries = len(unit.failures) + 1
     settings = run.plan.request.execution
@@ -75,8 +78,23 @@ async def _attempt(unit: Unit, run: OpenRun) -> tuple[AttemptRecord, Checkpoint 
         except BaseException:
             run.board.ended(None)
             raise
-    update = {"usage": unit.spent + record.usage, "earlier_failures": unit.failures}
-    return record.model_copy(update=update), desk.checkpoint
+    return _with_earlier_tries(unit, run, record), desk.checkpoint
+
+
+def _with_earlier_tries(unit: Unit, run: OpenRun, record: AttemptRecord) -> AttemptRecord:
+    """What they cost and why they failed; of an attempt judged again also when it was made."""
+    update: dict[str, object] = {
+        "usage": unit.spent + record.usage,
+        "earlier_failures": unit.failures,
+    }
+    if run.rescored_from is not None:
+        before = run.before.get((unit.key.task_id, unit.key.index))
+        update["origin"] = (before.origin if before else None) or run.rescored_from
+        if before is not None:
+            update["usage"] = before.usage
+            update["earlier_failures"] = before.earlier_failures + unit.failures
+            update["ended_at"] = before.ended_at
+    return record.model_copy(update=update)
 
 
 def _cut_off(
@@ -85,15 +103,15 @@ def _cut_off(
     """The record of an attempt that was ended from outside: unscored, with what it cost."""
     code = CUT_OFF.get(str(error.args[0] if error.args else ""), Code.RUN_CANCELLED)
     left, usage = desk.checkpoint, desk.spent()
-    return AttemptRecord(
+    record = AttemptRecord(
         key=unit.key,
         status="unscored",
         failure=Note(code=code, phase=desk.phase, message=POLICIES[code].meaning),
         notes=tuple(desk.notes),
         submission=left.submission if left else None,
-        usage=unit.spent + usage,
-        earlier_failures=unit.failures,
+        usage=usage,
     )
+    return _with_earlier_tries(unit, run, record)
 
 
 def _again(unit: Unit, record: AttemptRecord, checkpoint: Checkpoint | None, run: OpenRun) -> Unit:
@@ -101,7 +119,8 @@ def _again(unit: Unit, record: AttemptRecord, checkpoint: Checkpoint | None, run
     assert record.failure is not None
     failures = (*unit.failures, record.failure)
     judge_only = record.failure.phase is Phase.SCORE and checkpoint is not None
-    if judge_only and run.parts.verification(unit.sample.task) != "reuse":
+    only_judges = run.rescored_from is not None
+    if only_judges or (judge_only and run.parts.verification(unit.sample.task) != "reuse"):
         return replace(unit, failures=failures, checkpoint=checkpoint)
     run.checkpoints.pop((unit.key.task_id, unit.key.index), None)
     return replace(

@@ -17,6 +17,7 @@
       metrics.json          every number of the summary
       attempts.parquet      one row an attempt
       summary.md            what a person reads
+      predictions.jsonl     and the like: what the benchmark exports
       analysis/             one JSON per analyzer, analysis.md
       report.html
       logs/run.log

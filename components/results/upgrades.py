@@ -8,7 +8,7 @@ memory only; the file on disk stays as it was written.
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-Kind = Literal["run", "progress", "detail", "checkpoint", "trajectory", "metrics"]
+Kind = Literal["run", "progress", "detail", "checkpoint", "trajectory", "metrics", "rescored"]
 Version = int | str
 Document = dict[str, Any]
 Upgrade = Callable[[Document], Document]
@@ -21,6 +21,7 @@ CURRENT: Mapping[Kind, Version] = {
     "checkpoint": 2,
     "trajectory": "ATIF-v1.8",
     "metrics": 1,
+    "rescored": 1,
 }
 
 

@@ -235,7 +235,7 @@ async def _measured(
     store, board = _opened(plan, parts, samples), Board(planned)
     run = OpenRun(plan, parts, fingerprint(plan), store, board, Directly())
     if reused is not None:
-        run.adopt_from(reused, samples)
+        await asyncio.to_thread(run.adopt_from, reused, samples)
     watching = asyncio.ensure_future(watch(UnderWay(store, board, stop)) if watch else _nothing())
     ending, failure, started = None, None, time.monotonic()
     try:

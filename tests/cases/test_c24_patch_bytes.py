@@ -102,9 +102,8 @@ def test_what_is_too_large_is_left_out_by_name(shapes: Shapes) -> None:
 @pytest.mark.timeout(120)
 def test_pipes_and_devices_in_the_place_of_gits_files_stop_nothing(shapes: Shapes) -> None:
     tried = shapes.worked(
-        FIX
-        + "set -e; rm -rf .gitattributes .gitignore .git/info/exclude; mkfifo .gitignore .git/info/exclude;"
-        "ln -s /proc/kmsg .gitattributes"
+        FIX + "set -e; rm -rf .gitattributes .gitignore .git/info/exclude;"
+        "mkfifo .gitignore .git/info/exclude; ln -s /proc/kmsg .gitattributes"
     )
     assert tried.verdict.correct is True, shown(tried)
     assert sorted(text for _, text in tried.desk.notes) == [

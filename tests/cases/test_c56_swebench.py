@@ -105,13 +105,14 @@ def test_tests_that_hardly_got_a_processor_are_the_graders_time_out(
 ) -> None:
     real = starving.__file__
     busy = tmp_path / "starving.py"
-    busy.write_text(Path(real).read_text() + "\nMUCH = -1.0\nHARDLY = 1e9\n")
+    always = "\n\ndef lost_seconds(root, elapsed_seconds):\n    return 1e9\n"
+    busy.write_text(Path(real).read_text() + always)
     read = test_run._source
     monkeypatch.setattr(
         test_run, "_source", lambda name: busy.read_text() if name == busy.stem else read(name)
     )
     shapes = Shapes(tmp_path / "shapes", test_timeout_seconds=3)
-    with pytest.raises(AgentCompassError, match="waited for a processor") as raised:
+    with pytest.raises(AgentCompassError, match="machine is too busy") as raised:
         shapes.worked(ENDLESS["waits"])
     assert raised.value.code is Code.GRADER_TIMEOUT
 
@@ -132,12 +133,14 @@ def test_waiting_for_a_processor_is_told_from_waiting_for_nothing() -> None:
         start(spin, pinned)
         kept_off = start([sys.executable, "-c", parent, "nice", "-n", "19", *spin], pinned)
         asleep = start([sys.executable, "-c", parent, "sleep", "600"], pinned)
-        deadline = time.monotonic() + 30
-        while not starving.starved(kept_off.pid, 3, 0):
-            assert time.monotonic() < deadline
+        began = time.monotonic()
+
+        def lost(process: subprocess.Popen[bytes]) -> float:
+            return starving.lost_seconds(process.pid, time.monotonic() - began)
+
+        while lost(kept_off) < lost(asleep) + 2:
+            assert time.monotonic() < began + 60
             time.sleep(0.2)
-        assert not starving.starved(asleep.pid, 3, 0)
-        assert starving.starved(asleep.pid, 3, stalled_seconds=2)  # the machine stood still
     finally:
         for process in started:
             os.killpg(process.pid, signal.SIGKILL)

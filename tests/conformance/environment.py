@@ -35,6 +35,7 @@ import asyncio
 import pytest
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.protocols import KnowsImages
 from agentcompass.components.contracts.sandbox import Environment
 from tests.conformance.environment_commands import CommandConformance
 from tests.conformance.environment_endings import EndingConformance
@@ -149,5 +150,7 @@ class EnvironmentConformance(
             assert "sha256:" in image or not image.endswith(":latest")
             async with provider.open(self.requirements, label()) as env:
                 assert env.image == image
+            if isinstance(provider, KnowsImages):
+                assert image in await provider.image_names(self.requirements)
 
         asyncio.run(run())

@@ -102,7 +102,7 @@ class SWEBenchParameters(BenchmarkParameters):
     test_command: str | None = None
     """Runs the instance's tests; unset: the known one, with the modules of its test patch."""
     test_timeout_seconds: Annotated[float, Field(gt=0)] = 1800
-    """For the tests of one instance."""
+    """For the tests of one instance, waiting for a processor apart; at most the double passes."""
 
 
 class SWEBench:
@@ -246,7 +246,7 @@ class SWEBench:
                 category=instance.repo,
                 requirements=Requirements(workdir=PREBAKED_WORKDIR if prebaked else None),
                 setup_timeout_seconds=SETUP_SECONDS if made_here else None,
-                evaluation_timeout_seconds=self.parameters.test_timeout_seconds
+                evaluation_timeout_seconds=2 * self.parameters.test_timeout_seconds
                 + SETUP_SECONDS
                 + INSTALLS * INSTALL_SECONDS,
                 metadata={**facts, "base_commit": instance.base_commit},

@@ -18,7 +18,7 @@ from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 
 INSTALL_SECONDS = 900.0
-FETCH_SECONDS = 300.0
+FETCH_SECONDS = 180.0
 
 _FETCH = r"""
 import re, subprocess, sys

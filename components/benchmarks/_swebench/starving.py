@@ -1,8 +1,8 @@
-"""Whether the machine let the tests run, or kept them waiting for a processor.
+"""How much of their time the tests lost to others on a crowded machine.
 
 Runs inside the sandbox, in the warden (Python 3.8 or newer, standard library only). Source of the
-numbers: /proc/<pid>/task/<tid>/schedstat, nanoseconds on a processor and waiting for one. Sandboxes
-without it (gVisor) reserve their processors; there only a machine that stood still is seen.
+numbers: /proc/<pid>/task/<tid>/schedstat, nanoseconds on a processor and waiting for one. Where the
+kernel does not tell (gVisor, which reserves processors), nothing is lost.
 """
 
 from __future__ import annotations
@@ -10,17 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 
-MUCH = 0.25
-"""Of the time limit, lost to others."""
-HARDLY = 0.5
-"""Of the time limit, spent running: less than half a processor."""
 
+def lost_seconds(root: int, elapsed_seconds: float) -> float:
+    """For the processes under `root`, running or waiting since `elapsed_seconds`.
 
-def starved(root: int, limit_seconds: float, stalled_seconds: float) -> bool:
-    """True: with the machine to themselves, the processes under `root` might have ended in time.
-
-    `stalled_seconds`: how long the observer itself was not run although it wanted to.
-    Processes that take the processors from each other are no excuse: they run a lot.
+    Processes that take the processors from each other have lost nothing: together they ran.
     """
     ran = waited = 0.0
     for pid in _under(root):
@@ -28,8 +22,7 @@ def starved(root: int, limit_seconds: float, stalled_seconds: float) -> bool:
             for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
                 on, off = _seconds(f"/proc/{pid}/task/{thread}/schedstat")
                 ran, waited = ran + on, waited + off
-    kept_waiting = waited > MUCH * limit_seconds and ran < HARDLY * limit_seconds
-    return kept_waiting or stalled_seconds > MUCH * limit_seconds
+    return min(waited, max(0.0, elapsed_seconds - ran))
 
 
 def _under(root: int) -> list[int]:

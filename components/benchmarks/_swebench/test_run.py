@@ -68,7 +68,7 @@ class Account(Frozen):
     exit_code: int | None = None
     timed_out: bool = False
     starved: bool = False
-    """Over its time on a machine that hardly let it run."""
+    """Over its time on a machine that let it run for less than half of it."""
     canary: str = ""
     strangers: int = 0
     """Others who tried to report."""
@@ -92,7 +92,9 @@ async def run_tests(
     timeout_seconds: float,
     variables: Mapping[str, str | None] = {},
 ) -> Account:
-    """Raises grader.crashed or grader.timeout when the warden itself cannot work."""
+    """`timeout_seconds`: of the tests' own time, waiting for a processor apart; at most the double
+    passes. Raises grader.crashed or grader.timeout when the warden itself cannot work.
+    """
     how = watching(commands[-1])
     lines = [_watched(command) if how == "script" else command for command in commands]
     request = {
@@ -111,7 +113,7 @@ async def run_tests(
         ["python3", "-I", "-S", "-B", "-c", _judge.LOADER, "0"],
         cwd="/",
         stdin=b"".join(json.dumps(part).encode("ascii") + b"\n" for part in (start, request)),
-        timeout_seconds=timeout_seconds + OVERHEAD_SECONDS,
+        timeout_seconds=2 * timeout_seconds + OVERHEAD_SECONDS,
         output_limit_kb=ACCOUNT_LIMIT_KB,
     )
     return _account(result, str(request["token"]))

@@ -93,7 +93,7 @@ async def judge_patch(
     if account.timed_out:
         text = f"the tests did not end within {timeout_seconds:g} s"
         if account.starved:
-            text += ", for most of which they waited for a processor: run fewer attempts at once"
+            text += " of their own, the machine is too busy: run fewer attempts at once"
             raise AgentCompassError(Code.GRADER_TIMEOUT, text)
         evidence.append(Evidence(name="test run", passed=False, text=text))
     if watching(spec.test_commands[-1]) == "log":

@@ -29,7 +29,7 @@ from agentcompass.components.benchmarks._judge.candidate import (
     kill_group,
     process_option,
 )
-from agentcompass.components.benchmarks._swebench.starving import starved
+from agentcompass.components.benchmarks._swebench.starving import lost_seconds
 
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 EVENTS_LIMIT_BYTES = 128 * 1024 * 1024
@@ -117,7 +117,8 @@ class Run:
     def _follow(self, process: subprocess.Popen[bytes], listener: socket.socket) -> bool:
         """Until the runner has ended and what it sent is read; True: it was over its time."""
         assert process.stdout is not None
-        end = time.monotonic() + self.request["timeout_seconds"]
+        limit, began = self.request["timeout_seconds"], time.monotonic()
+        end = began + limit
         sources: list[Any] = [process.stdout, listener]
         reporter: socket.socket | None = None
         ended_at: float | None = None
@@ -145,9 +146,13 @@ class Run:
                     self._take(chunk)
                     if not chunk:
                         sources.remove(source)
-            if time.monotonic() > end:
-                self.starved = starved(os.getpid(), self.request["timeout_seconds"], stalled)
-                return True
+            if (now := time.monotonic()) > end:
+                # What others took from them is given back, as much again as they have at most.
+                lost = max(stalled, lost_seconds(os.getpid(), now - began))
+                end = began + limit + min(lost, limit)
+                if now >= end:
+                    self.starved = lost >= limit
+                    return True
             if process.poll() is not None:
                 ended_at = ended_at or time.monotonic()
                 # A child left behind may hold the pipe open: what has come is read, no more.

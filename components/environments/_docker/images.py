@@ -55,6 +55,8 @@ class ObtainedImage:
     """`name@sha256:…` as the registry knows it, else the image's id."""
     platform: str
     """`os/architecture`."""
+    names: frozenset[str] = frozenset()
+    """All that `digest` may be: the image's id, and what registries call it."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Of the image: Env, User, WorkingDir, Entrypoint, Cmd, Labels, …"""
 
@@ -120,6 +122,15 @@ class Images:
         self.space.uses(image.id)
         return image
 
+    async def names_now(self, requirements: Requirements) -> frozenset[str]:
+        """Of the image that `obtain` would give without pulling or building; else empty."""
+        image = None
+        if requirements.build is not None:
+            image = await self.builds.cached(requirements.build, requirements.platform)
+        elif requirements.image:
+            image = await self.present(requirements.image)
+        return image.names if image is not None else frozenset()
+
     async def present(self, name: str) -> ObtainedImage | None:
         """What the engine has under this name. Raises environment.start if it cannot be asked."""
         from docker.errors import ImageNotFound, NotFound
@@ -134,6 +145,7 @@ class Images:
             id=found["Id"],
             name=name,
             digest=digest_of(name, found.get("RepoDigests") or (), found["Id"]),
+            names=frozenset((found["Id"], *(found.get("RepoDigests") or ()))),
             platform=f"{found.get('Os') or 'linux'}/{found.get('Architecture') or ''}",
             config=found.get("Config") or {},
         )

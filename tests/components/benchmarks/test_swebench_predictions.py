@@ -18,6 +18,9 @@ for path in sys.argv[1:]:
     assert {row["model_name_or_path"] for row in rows} == {"m"}, rows
     assert rows[1]["model_patch"] == "", rows
     print(rows[0]["model_patch"].encode("utf-8", "surrogateescape").hex())
+    from swebench.harness.reporting import make_run_report
+    report = make_run_report({row["instance_id"]: row for row in rows}, rows, "run")
+    assert '"empty_patch_instances": 1' in report.read_text()
 """
 
 
@@ -39,4 +42,4 @@ def test_the_official_harness_reads_them(tmp_path: Path) -> None:
         [sys.executable, "-c", READ, "p.jsonl"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [PATCH.hex()]
+    assert done.stdout.split("\n")[0] == PATCH.hex()

@@ -27,6 +27,25 @@ class Tree(Frozen):
     children: tuple["Tree", ...] = ()
 
 
+class Allowed(Frozen):
+    allow: tuple[str, ...]
+    """Only these."""
+
+
+class Refused(Frozen):
+    deny: tuple[str, ...]
+    """All but these."""
+    log: bool = False
+
+
+class Hosts(Frozen):
+    policy: Literal["all"] | Allowed | Refused = "all"
+    maybe: Allowed | None = None
+    many: tuple[Allowed | Refused, ...] = ()
+    system: Literal["linux"] = "linux"
+    kind: Literal["x"]
+
+
 class Example(Frozen):
     needed: str
     """Has no default."""
@@ -111,3 +130,22 @@ def test_nested_models_follow_their_parameter_with_dotted_names() -> None:
 
 def test_a_model_that_contains_itself_ends() -> None:
     assert parameter_docs(Tree) == (ParameterDoc("children", "list of objects", "[]", ""),)
+
+
+def test_a_choice_of_objects_names_each_by_the_keys_it_must_have() -> None:
+    docs = {doc.name: (doc.type, doc.default) for doc in parameter_docs(Hosts)}
+    assert docs["policy"] == ('"all" or {allow: …} or {deny: …}', '"all"')
+    assert docs["policy.allow"] == ("list of strings", "required in {allow: …}")
+    assert docs["policy.deny"] == ("list of strings", "required in {deny: …}")
+    assert docs["policy.log"] == ("boolean", "false")
+    assert docs["many"][0] == "list of ({allow: …} or {deny: …})"
+    assert docs["many[].deny"] == ("list of strings", "required in {deny: …}")
+    # no choice: given or not
+    assert docs["maybe"] == ("object or null", "null")
+    assert docs["maybe.allow"] == ("list of strings", "required")
+
+
+def test_what_can_have_one_value_only_is_left_out_unless_it_must_be_given() -> None:
+    names = [doc.name for doc in parameter_docs(Hosts)]
+    assert "system" not in names
+    assert "kind" in names

@@ -59,6 +59,7 @@ def test_merge_keys_are_plain_keys() -> None:
         ("a: !!set {b}", "tag"),
         ("a: !!python/object/apply:os.system [x]", "tag"),
         ("a: !!int x", "not an integer"),
+        ("a: {b:1}", "line 1, column 5: 'b:1' has no value; put a blank after the colon"),
         ("a: [1", "line 1, column"),
         ("a: b: c", "line 1, column 5"),
         ("a: 1\n---\nb: 2", "another document"),

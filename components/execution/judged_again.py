@@ -1,0 +1,212 @@
+"""What of an earlier run is judged again, what stands as it was, and what changed by it."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Checkpoint
+from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.task import Sample
+from agentcompass.components.execution.adoption import WORKERS, kept_checkpoint, link_attempt
+from agentcompass.components.execution.open_run import OpenRun
+from agentcompass.components.execution.rebuilding import planned
+from agentcompass.components.results.paths import RunFolder
+from agentcompass.components.results.reading import read_record
+from agentcompass.components.results.store import RunStore
+from agentcompass.components.results.writing import clean_text, to_json, write_atomic
+
+FILE = "rescored.json"
+
+
+class Change(Frozen):
+    """A verdict that is another one now. None: no valid score."""
+
+    task_id: str
+    attempt: int
+    before: float | None
+    after: float | None
+
+
+class Rescored(Frozen):
+    """rescored.json: what came of judging again."""
+
+    schema_version: Literal[1] = 1
+    run_dir: str
+    """The earlier run's folder."""
+    judged: int
+    """Attempts that have a verdict of today's grader."""
+    unjudged: int
+    """Attempts that were to be judged again and have no valid score now."""
+    kept: int
+    """Attempts whose earlier outcome stands: see run.json."""
+    changed: tuple[Change, ...]
+
+
+@dataclass
+class _Found:
+    """Of one task."""
+
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    before: list[AttemptRecord] = field(default_factory=list)
+    """The earlier outcomes of what is judged again, light."""
+    kept: list[AttemptRecord] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    """Why each of `kept` stands as it was."""
+    changed: bool = False
+    """Its content is another one now: files, tests or key."""
+
+
+def take_over(run: OpenRun, source: RunStore, samples: Sequence[Sample]) -> None:
+    """Link the earlier run's attempts into the new one, and note what is to be judged. Blocking.
+
+    The earlier run is only read.
+    """
+    run.rescored_from = source.run_id
+    kept: list[dict[str, object]] = []
+    changed: list[str] = []
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for sample, found in zip(
+            samples, pool.map(partial(_task, run, source), samples), strict=True
+        ):
+            task_id = sample.task.id
+            for checkpoint in found.checkpoints:
+                run.checkpoints[task_id, checkpoint.key.index] = checkpoint
+            for record in found.before:
+                run.before[task_id, record.key.index] = record
+            for record, reason in zip(found.kept, found.reasons, strict=True):
+                run.adopted[task_id, record.key.index] = record.value
+                run.board.adopted(record)
+                kept.append({"task_id": task_id, "attempt": record.key.index, "why": reason})
+            if found.changed and found.checkpoints:
+                changed.append(task_id)
+    document, plan = planned(source)
+    run.provenance = {
+        "rescored": {
+            "run_id": source.run_id,
+            "run_dir": str(source.folder.root),
+            "benchmark": plan.benchmark.model_dump(mode="json"),
+            "environment": plan.environment.model_dump(mode="json"),
+            "dataset": document.get("dataset"),
+            "versions": document.get("versions"),
+            "judged_again": len(run.checkpoints),
+            "kept": kept,
+            "tasks_changed": changed,
+        }
+    }
+
+
+def _task(run: OpenRun, source: RunStore, sample: Sample) -> _Found:
+    found, k = _Found(), run.plan.request.execution.attempts.k
+    detail = source.read_detail(sample.task.id)
+    records = {record.key.index: record for record in (detail.attempts if detail else ())}
+    task, content_hash = sample.task, sample.content_hash
+    other_task = detail is not None and detail.instruction != clean_text(task.instruction)[0]
+    found.changed = detail is not None and detail.content_hash != content_hash
+    for index in range(1, k + 1):
+        record = records.get(index)
+        checkpoint = kept_checkpoint(task.id, index, source)
+        reason = "what the agent was told is another text now" if other_task else ""
+        reason = reason or _unfit(run, sample, checkpoint)
+        if not reason and checkpoint is not None:
+            link_attempt(checkpoint.key, source, run.store)
+            shutil.rmtree(run.store.folder.verification(checkpoint.key), ignore_errors=True)
+            found.checkpoints.append(checkpoint)
+            if record is not None:
+                light = {"submission": None, "verdict": None}
+                found.before.append(record.model_copy(update=light))
+        elif record is not None and record.status != "skipped":
+            link_attempt(record.key, source, run.store)
+            origin = {"origin": record.origin or source.run_id}
+            found.kept.append(record.model_copy(update=origin))
+            found.reasons.append(reason)
+    if found.kept:
+        if other_task and detail is not None:
+            task = task.model_copy(update={"instruction": detail.instruction})
+            content_hash = detail.content_hash
+        run.store.save_records(task, k, content_hash, found.kept)
+    return found
+
+
+def _unfit(run: OpenRun, sample: Sample, checkpoint: Checkpoint | None) -> str:
+    """Why this cannot be judged again; "" if it can."""
+    if checkpoint is None:
+        return "the agent left no checkpoint"
+    if run.parts.steps(sample):
+        return "it was judged step by step while the agent worked"
+    if run.parts.verification(sample.task) == "reuse":
+        return "its grader needs the agent's own sandbox"
+    return ""
+
+
+def write_changes(source: RunStore, target: RunStore) -> Rescored:
+    """Compare the verdicts, and write rescored.json into the new run."""
+    noted = ((target.read_run() or {}).get("rescored") or {}).get("kept", ())
+    kept = {(one["task_id"], one["attempt"]) for one in noted}
+    judged, unjudged, changed = 0, 0, []
+    for key, after in _values(target):
+        if (key.task_id, key.index) in kept:
+            continue
+        judged, unjudged = judged + (after is not None), unjudged + (after is None)
+        before = _value(source, key)
+        if before != after:
+            changed.append(
+                Change(task_id=key.task_id, attempt=key.index, before=before, after=after)
+            )
+    rescored = Rescored(
+        run_dir=str(source.folder.root),
+        judged=judged,
+        unjudged=unjudged,
+        kept=len(kept),
+        changed=tuple(changed),
+    )
+    write_atomic(target.folder.root / FILE, to_json(rescored))
+    return rescored
+
+
+def read_changes(run_dir: Path) -> Rescored | None:
+    return read_record(run_dir / FILE, "rescored", Rescored)
+
+
+def _values(store: RunStore) -> Iterator[tuple[AttemptKey, float | None]]:
+    for detail in store.details():
+        for record in detail.attempts:
+            if record.status != "skipped":
+                yield record.key, record.value
+
+
+def _value(store: RunStore, key: AttemptKey) -> float | None:
+    detail = store.read_detail(key.task_id)
+    records = detail.attempts if detail else ()
+    return next((record.value for record in records if record.key.index == key.index), None)
+
+
+def put_in_place(original: Path, new: Path) -> None:
+    """The new run's folder takes the place and the name of the earlier run's, which is removed.
+
+    What else stood there (notes, reports of `validate`) comes along.
+    """
+    aside = original.with_name(f".{original.name}.replaced")
+    try:
+        original.rename(aside)
+        new.rename(original)
+        for path in aside.iterdir():
+            if not (original / path.name).exists() and path.name not in _STALE:
+                path.rename(original / path.name)
+        store = RunStore(RunFolder(original))
+        store.write_run({**(store.read_run() or {}), "run_id": original.name})
+        shutil.rmtree(aside)
+    except OSError as error:
+        raise AgentCompassError(
+            Code.RESULTS_WRITE,
+            f"the verdicts in {new} could not take the place of {original}, "
+            f"which may be {aside} now: {error.strerror}",
+        ) from error
+
+
+_STALE = ("report.html", "analysis", ".prefect")
+"""Made from the verdicts that are replaced."""
