@@ -20,8 +20,6 @@ from agentcompass.components.results.reading import read_record
 from agentcompass.components.results.store import RunStore
 from agentcompass.components.results.writing import clean_text, to_json, write_atomic
 
-FILE = "rescored.json"
-
 
 class Change(Frozen):
     """A verdict that is another one now. None: no valid score."""
@@ -164,12 +162,12 @@ def write_changes(source: RunStore, target: RunStore) -> Rescored:
         kept=len(kept),
         changed=tuple(changed),
     )
-    write_atomic(target.folder.root / FILE, to_json(rescored))
+    write_atomic(target.folder.rescored_json, to_json(rescored))
     return rescored
 
 
 def read_changes(run_dir: Path) -> Rescored | None:
-    return read_record(run_dir / FILE, "rescored", Rescored)
+    return read_record(RunFolder(run_dir).rescored_json, "rescored", Rescored)
 
 
 def _values(store: RunStore) -> Iterator[tuple[AttemptKey, float | None]]:

@@ -17,6 +17,7 @@
       metrics.json          every number of the summary
       attempts.parquet      one row an attempt
       summary.md            what a person reads
+      rescored.json         only of a run that judged another one's work again: what changed
       predictions.jsonl     and the like: what the benchmark exports
       analysis/             one JSON per analyzer, analysis.md
       report.html
@@ -81,6 +82,10 @@ class RunFolder:
     @property
     def summary_md(self) -> Path:
         return self.root / "summary.md"
+
+    @property
+    def rescored_json(self) -> Path:
+        return self.root / "rescored.json"
 
     @property
     def attempts_parquet(self) -> Path:

@@ -33,6 +33,10 @@ def routes(find: FindSandbox) -> list[web.RouteDef]:
         text = ended.output.decode(errors="replace")
         return web.json_response({"exitCode": ended.exit_code, "result": text})
 
+    async def work_dir(request: web.Request) -> web.Response:
+        find(request)
+        return web.json_response({"dir": "/root"})
+
     async def upload(request: web.Request) -> web.Response:
         sandbox = find(request)
         target = ""
@@ -82,6 +86,7 @@ def routes(find: FindSandbox) -> list[web.RouteDef]:
 
     box = "/toolbox/{id}"
     return [
+        web.get(f"{box}/work-dir", work_dir),
         web.post(f"{box}/process/execute", execute),
         web.post(f"{box}/files/bulk-upload", upload),
         web.post(f"{box}/files/bulk-download", download),

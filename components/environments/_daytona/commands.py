@@ -162,7 +162,7 @@ class DaytonaCommands:
             return False
         try:
             await calls.call(self.sandbox.refresh_data, patience_seconds=5)
-            await calls.call(lambda: self.sandbox.fs.list_files("/"), patience_seconds=5)
+            await calls.call(self.sandbox.get_work_dir, patience_seconds=5)
         except Exception as error:  # whatever the SDK and its transports raise
             _log.debug("sandbox %s: %s", self.sandbox.id, error)
             return False
