@@ -20,7 +20,7 @@ from prefect.client.schemas.actions import (
     GlobalConcurrencyLimitUpdate,
 )
 from prefect.client.schemas.objects import ConcurrencyLeaseHolder
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 
 LEASE_SECONDS = 60
 """The shortest that Prefect grants."""
@@ -88,7 +88,7 @@ class PrefectLimit:
                         GlobalConcurrencyLimitCreate(name=self.name, **wanted)
                     )
                 return
-            except NoAnswer:  # unless another process was faster
+            except (NoAnswer, ObjectAlreadyExists):  # another process was faster
                 standing = await self.read()
         as_wanted = standing.slots == slots and standing.decay_per_second == decay_per_second
         if overwrite and not as_wanted:
