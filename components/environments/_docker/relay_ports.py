@@ -13,6 +13,7 @@ import platform
 import select
 import shutil
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _OWN_LABELS = {"agentcompass.purpose": "relay", "agentcompass.kept": "false"}
 _PREFIX = "agentcompass-door-"
+_YOUNG_SECONDS = 60.0
 _OPEN_SECONDS = 60.0
 """From the container's start until the ports are here; an engine under load takes seconds."""
 _REMOVE_SECONDS = 10.0
@@ -74,8 +76,11 @@ def stale_socket_dirs() -> tuple[Path, ...]:
     stale = []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
         with suppress(OSError):  # alive (locked), or gone meanwhile
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            seen = folder.lstat()
+            if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid():
                 continue
+            if time.time() - seen.st_mtime < _YOUNG_SECONDS:
+                continue  # made just now, and not locked yet
             with _locked(folder):
                 stale.append(folder)
     return tuple(stale)

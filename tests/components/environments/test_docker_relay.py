@@ -160,6 +160,9 @@ def test_killed_processes_leave_nothing(
             await until(lambda: not _relays(client, f"{TEST_LABEL}={when}"))
             if when == "open":
                 assert "Connection refused" in await fetched_through(sandbox, said.strip())
+            assert stale_socket_dirs() == ()  # one made just now may not be locked yet
+            for folder in tmp_path.iterdir():
+                os.utime(folder, (0, 0))
             assert len(stale_socket_dirs()) == (1 if when == "opening" else 0)
             remove_stale_socket_dirs()
             assert list(tmp_path.iterdir()) == []
