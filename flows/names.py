@@ -13,7 +13,8 @@ def run_name() -> str:
     request: Any = prefect.runtime.flow_run.parameters["request"]
     if isinstance(request, dict):
         request = RunRequest.model_validate(request)
-    return f"{request.benchmark.id} · {request.harness.id} · {request.model.id}"
+    again = " · judged again" if request.rescore else ""
+    return f"{request.benchmark.id} · {request.harness.id} · {request.model.id}{again}"
 
 
 def untagged() -> TagsContext:
@@ -31,4 +32,5 @@ def tags(request: RunRequest) -> list[str]:
         f"benchmark:{request.benchmark.id}",
         f"harness:{request.harness.id}",
         f"model:{request.model.id}",
+        *(["rescore"] if request.rescore else []),
     ]

@@ -46,7 +46,7 @@ class Together:
         self.stop = asyncio.Event()
         gate = asyncio.Semaphore(task_concurrency) if task_concurrency else None
         for member in members:
-            member.session.stop, member.session.gate = self.stop, gate
+            member.session.gate = gate
         self._under_way: dict[int, asyncio.Task[None]] = {}
 
     async def run_all(self, evaluate: Evaluate) -> None:
@@ -67,6 +67,7 @@ class Together:
         for place, task in self._under_way.items():
             session = self.members[place].session
             session.signal = session.signal or number
+            session.stop.set()
             if not session.attempts_began:
                 task.cancel()
 

@@ -1,6 +1,7 @@
 """`agentcompass launch`: several requests for real, one of them refused."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,43 @@ def test_one_refused_request_stops_no_other_and_the_worst_is_the_exit_code(tmp_p
     for number, log in enumerate(logs):  # each log tells of its own run only
         assert str(folders[number]) in log
         assert not any(str(other) in log for n, other in enumerate(folders) if n != number)
+
+
+@pytest.mark.xdist_group("prefect")
+@pytest.mark.usefixtures("prefect_home")
+def test_a_matrix_runs_under_one_limit(tmp_path: Path) -> None:
+    """2 benchmarks x 2 scripted models x k 1 and 3, never more than 3 attempts at once."""
+    say = {"good": "ANSWER: nonsense", "bad": "I give up."}
+    for name, text in say.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"default": [text]}))
+    models = [{"id": "scripted", "params": {"script": f"{name}.json"}} for name in say]
+    matrix = {
+        "benchmarks": [{"id": "quickstart", "limit": 2}, {"id": "quickstart_score", "limit": 2}],
+        "harness": "openai_chat",
+        "models": models,
+    }
+    requests = [{**matrix, "execution": {"attempts": {"k": k}}} for k in (1, 3)]
+    content = {
+        "version": 1,
+        "runtime": {"task_concurrency": 3, "progress": "plain"},
+        "requests": requests,
+    }
+    (tmp_path / "l.json").write_text(json.dumps(content))
+    done = subprocess.run(
+        [sys.executable, "-m", "agentcompass", "launch", "l.json", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["requests"]
+    assert [row["outcome"]["planned"] for row in rows] == [2] * 4 + [6] * 4
+    assert all(row["outcome"]["scored"] == row["outcome"]["planned"] for row in rows)
+    at_once = [int(found) for found in re.findall(r"(\d+) running", done.stderr)]
+    assert max(at_once) <= 3
+    assert len({row["outcome"]["run_dir"] for row in rows}) == 8
 
 
 def test_a_dry_run_shows_every_request_and_spends_nothing(cli: Cli, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/nightly.md does what it says, on a fresh server: deploy, a worker, submit, the next night."""
+"""docs/nightly.md does what it says, on a fresh server: deploy, work, submit, the next night."""
 
 import json
 import os
@@ -57,16 +57,12 @@ class Deployed:
             text=True,
         )
 
-    def slow(self) -> "subprocess.Popen[str]":
-        """A run that takes for ever, with children that left their session."""
+    def slow_script(self) -> str:
+        """Of a model whose agent never ends, with children that left their session."""
         call = {"name": "shell", "arguments": {"command": f"setsid {SLOW} & {SLOW}"}}
         script = self.home / "script.json"
         script.write_text(json.dumps({"default": [{"tool_calls": [call]}]}))
-        return self.submit(
-            *("quickstart", "tool_agent", "scripted", "--results-dir", str(self.home / "slow")),
-            *("--model-params", json.dumps({"script": str(script)})),
-            *("--benchmark-params", '{"limit": 2}'),
-        )
+        return str(script)
 
     def cancel(self, flow_run_id: str) -> None:
         """As the UI's button does."""
@@ -161,7 +157,11 @@ def test_the_schedule_shows_the_next_night(deployed: Deployed) -> None:
 
 
 def test_stopping_to_wait_does_not_stop_the_run_and_cancel_does(deployed: Deployed) -> None:
-    waiting = deployed.slow()
+    waiting = deployed.submit(
+        *("quickstart", "tool_agent", "scripted", "--results-dir", str(deployed.home / "slow")),
+        *("--model-params", json.dumps({"script": deployed.slow_script()})),
+        *("--benchmark-params", '{"limit": 2}'),
+    )
     try:
         until(lambda: busy() == 4, "the agents never began")
         waiting.send_signal(signal.SIGINT)
@@ -184,6 +184,29 @@ def test_stopping_to_wait_does_not_stop_the_run_and_cancel_does(deployed: Deploy
     assert {d["attempts"][0]["failure"]["code"] for d in details} == {"run.cancelled"}
 
 
+def test_a_cancelled_launch_ends_all_its_runs(deployed: Deployed) -> None:
+    request = {
+        "benchmark": {"id": "quickstart", "params": {"limit": 1}},
+        "harness": {"id": "tool_agent"},
+        "model": {"id": "scripted", "params": {"script": deployed.slow_script()}},
+        "runtime": {"results_dir": str(deployed.home / "launched")},
+    }
+    launch = httpx.get(f"{deployed.url}/deployments/name/launch/launch").json()["id"]
+    made = httpx.post(
+        f"{deployed.url}/deployments/{launch}/create_flow_run",
+        json={"parameters": {"name": "two", "requests": [request, request]}},
+    ).raise_for_status()
+    until(lambda: busy() == 4, "the agents never began")
+    deployed.cancel(made.json()["id"])
+    until(lambda: busy() == 0, "an agent outlived the Cancel", seconds=30)
+    until(lambda: deployed.state(made.json()["id"]) == "Cancelled", "it is not Cancelled")
+    states = [
+        json.loads(path.read_bytes())["state"]
+        for path in (deployed.home / "launched").glob("*/*/run.json")
+    ]
+    assert states == ["interrupted", "interrupted"]
+
+
 @pytest.mark.parametrize(
     ("key", "code", "said"),
     [
@@ -191,11 +214,15 @@ def test_stopping_to_wait_does_not_stop_the_run_and_cancel_does(deployed: Deploy
         ("${NOT_SET_ANYWHERE}", 2, "environment variable NOT_SET_ANYWHERE is not set"),
         ("${block:no-such-block}", 2, "no Prefect Secret block 'no-such-block'"),
         ("${HOME}", 3, "the endpoint is unreachable"),
+        ("${block:kept-key}", 3, "the endpoint is unreachable"),
     ],
 )
 def test_a_run_that_cannot_start_ends_with_its_code(
     deployed: Deployed, key: str, code: int, said: str
 ) -> None:
+    if "kept-key" in key:
+        save = "from prefect.blocks.system import Secret; Secret(value='k-7').save('kept-key')"
+        assert deployed.shell(f'python -c "{save}"').exit_code == 0
     waiting = deployed.submit(
         *("quickstart", "tool_agent", "m", "--model-base-url", "http://127.0.0.1:9/v1"),
         *("--model-api-key", key),
@@ -228,5 +255,5 @@ def test_the_form_offers_what_is_registered(deployed: Deployed) -> None:
         properties = definitions[model]["properties"]
         undescribed = [n for n, f in properties.items() if not f.get("description")]
         assert not undescribed, f"{model}: {undescribed}"
-    assert deployment["concurrency_limit"] == 2 or deployment["global_concurrency_limit"]
+    assert deployment["global_concurrency_limit"]["limit"] == 2
     assert "agentcompass" in deployment["tags"]

@@ -1,0 +1,29 @@
+"""A request of a launch that must stop stops by itself: the others go on to their end."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.flows.program import agentcompass
+
+pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+
+
+def test_a_used_up_quota_ends_one_request_only(tmp_path: Path) -> None:
+    used_up = {"error": {"code": "model.quota", "message": "nothing is left"}}
+    slow = {"content": "ANSWER: 1", "delay_seconds": 6}
+    requests = [
+        {
+            "benchmark": {"id": "quickstart", "limit": 2},
+            "harness": "openai_chat",
+            "model": {"id": "scripted", "params": {"script": {"default": reply}}},
+        }
+        for reply in (used_up, slow)
+    ]
+    (tmp_path / "l.json").write_text(json.dumps({"version": 1, "requests": requests}))
+    ended = agentcompass("launch", "l.json", "--json", "--progress", "none", cwd=tmp_path)
+    stopped, finished = ended.document["requests"]
+    assert stopped["outcome"]["state"] == "failed", ended.stderr
+    assert (finished["outcome"]["state"], finished["outcome"]["scored"]) == ("finished", 2)
+    assert finished["exit_code"] == 0
