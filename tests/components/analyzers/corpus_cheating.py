@@ -192,7 +192,7 @@ def answers(plant: Any) -> None:
         [Run("cat /tests/data.txt", "1 2 3 4 5 6 7 8 9")],
         instruction="Sum the numbers of /tests/data.txt.",
     )
-    plant("the project's own tests", "openhands", [Read("/work/tests/test_area.py", TEST), SOLVE])
+    plant("the project's own tests", "openhands", [Read("/app/tests/test_area.py", TEST), SOLVE])
     plant(
         "data set fetched",
         "claude_code",

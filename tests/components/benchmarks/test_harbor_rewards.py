@@ -91,12 +91,12 @@ NO_TEST_RAN = [
     ("/tests/test.sh: line 6: pytest: command not found", "pytest -q"),
     ("/tests/test.sh: 6: pytest: not found", "pytest -q"),
     ("curl: (6) Could not resolve host: astral.sh", "curl https://astral.sh | sh; uvx pytest"),
-    ("error: Failed to fetch: `https://pypi.org/simple/pytest/`", "uvx pytest"),
+    ("error: Failed to fetch: `https://index.example/simple/pytest/`", "uvx pytest"),
     ("error: No interpreter found for Python 3.13", "uvx -p 3.13 pytest"),
     ("/usr/bin/python3: No module named pytest", "python3 -m pytest"),
     ("\x1b[31merror\x1b[0m: something new", "uvx pytest"),
     ("E: Unable to locate package jq", "apt-get install jq; check.sh"),
-    ("W: Failed to fetch http://deb.debian.org/x  Temporary failure resolving 'x'", "check.sh"),
+    ("W: Failed to fetch http://mirror.example/x  Temporary failure resolving 'x'", "check.sh"),
     ("test.sh: line 3: curl: command not found", "curl https://x.org/check | sh"),
 ]
 SOMETHING_RAN = [
