@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
+import prefect.runtime.flow_run
 import psutil
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.filters import (
@@ -91,6 +92,8 @@ async def _mark(note: Note) -> None:
         )
         for child in await client.read_flow_runs(flow_run_filter=children):
             await _mark_flow_run(client, child)
+        if note.flow_run_id == prefect.runtime.flow_run.id:
+            return  # it is retried, here and now
         itself = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]), state=_under_way())
         for flow_run in await client.read_flow_runs(flow_run_filter=itself):
             await _mark_flow_run(client, flow_run)

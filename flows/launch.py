@@ -3,10 +3,13 @@
 import asyncio
 
 import prefect
+import prefect.runtime.flow_run
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
+from agentcompass.flows.cancelled import heard_cancel
 from agentcompass.flows.form import RequestForm
+from agentcompass.flows.retried import is_retry
 from agentcompass.flows.run import evaluate
 from agentcompass.flows.together import together
 from agentcompass.flows.unattended import heard_sigterm
@@ -16,15 +19,17 @@ from agentcompass.flows.unattended import heard_sigterm
 async def launch(name: str, requests: list[RequestForm]) -> State[None]:
     """Measure every request; each is a sub-flow, and one that fails stops no other."""
     all_of_them = together(requests)
+    all_of_them.belongs_to(prefect.runtime.flow_run.id, retried=is_retry())
     loop = asyncio.get_running_loop()
 
     def stop(number: int) -> None:
         loop.call_soon_threadsafe(all_of_them.request_stop, number)
 
     with heard_sigterm(stop):
-        await all_of_them.run_all(evaluate)
+        async with heard_cancel(all_of_them.request_stop):
+            await all_of_them.run_all(evaluate)
     bad = [member for member in all_of_them.members if member.exit_code != 0]
     message = f"{len(requests) - len(bad)} of {len(requests)} requests ended with every score"
-    if any(member.session.signal for member in all_of_them.members):
+    if all_of_them.stop.is_set():
         return Cancelled(message=message)
     return Failed(message=message) if bad else Completed(message=message)

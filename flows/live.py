@@ -16,7 +16,7 @@ from agentcompass.components.configuration.secrets import holding
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
-from agentcompass.components.execution import dependencies, judged_again
+from agentcompass.components.execution import continuing, dependencies, judged_again
 from agentcompass.components.execution.board import Board
 from agentcompass.components.execution.conclusion import conclude
 from agentcompass.components.execution.fingerprint import fingerprint
@@ -34,7 +34,9 @@ from agentcompass.components.results.lease import RunLease
 from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.paths import RunFolder, namespace, reserve
+from agentcompass.components.results.score_so_far import ScoreSoFar
 from agentcompass.components.results.store import RunStore
+from agentcompass.flows import retried
 from agentcompass.flows.blocks import key_of_block
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.session import Session, session
@@ -70,12 +72,14 @@ class LiveRun:
         return self.open.board
 
     def make_folder(self, hand_over: Callable[[Path], HandOver]) -> None:
-        """Reserve the run's folder and take over what stands of an earlier run. Blocking.
+        """Reserve the run's folder and take over what stands of an earlier run, or go on in the
+        folder that it had when it is retried. Blocking.
 
         Only a run that passed preflight has a folder.
         """
         request, current = self.plan.request, fingerprint(self.plan)
-        source, folder = self._places(current)
+        had = None if request.rescore else retried.folder(self._namespace)
+        source, folder = (None, had) if had else self._places(current)
         self._lease = RunLease(folder.lease)
         self._lease.take()
         store = RunStore(folder, Masker(self.parts.secrets))
@@ -83,28 +87,45 @@ class LiveRun:
         self.session.attempts_began = True  # from here on there is something to keep
         self.handover = hand_over(folder.stages)
         planned = len(self.samples) * request.execution.attempts.k
-        board = Board(planned)
+        board = Board(planned, self._score_so_far())
         self.open = OpenRun(self.plan, self.parts, current, store, board, self.handover)
-        if request.rescore is not None and source is not None:
+        if had is not None:
+            continuing.go_on(self.open, self.samples)
+        elif request.rescore is not None and source is not None:
             judged_again.take_over(self.open, source, self.samples)
         elif source is not None:
             self.open.adopt_from(source, self.samples)
+
+    def _score_so_far(self) -> ScoreSoFar:
+        attempts, counting = self.plan.request.execution.attempts, self.parts.benchmark_parameters
+        return ScoreSoFar(
+            {sample.task.id: sample.task.category for sample in self.samples},
+            k=attempts.k,
+            strategy=attempts.strategy,
+            primary=self.plan.primary,
+            unscored=counting.unscored,
+            aggregation=counting.aggregation,
+        )
 
     def _places(self, current: Mapping[str, object]) -> tuple[RunStore | None, RunFolder]:
         """The run that work is taken over from, and the new run's folder."""
         request, started = self.plan.request, self.started_at.astimezone()
         if request.rescore is not None:
             return source_of(request), reserve_beside(request, started)
-        parent = namespace(
+        reuse = request.runtime.reuse
+        source = find_source(self._namespace, reuse, current) if reuse else None
+        return source, reserve(self._namespace, request.runtime.run_id, started)
+
+    @property
+    def _namespace(self) -> Path:
+        request = self.plan.request
+        return namespace(
             Path(request.runtime.results_dir).expanduser().absolute(),
             request.runtime.run_name,
             request.model.id,
             request.benchmark.id,
             request.harness.id,
         )
-        reuse = request.runtime.reuse
-        source = find_source(parent, reuse, current) if reuse else None
-        return source, reserve(parent, request.runtime.run_id, started)
 
     @property
     def attempts_ended(self) -> bool:

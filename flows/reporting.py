@@ -14,6 +14,7 @@ from prefect.states import Cancelled, Failed
 import agentcompass
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.execution.conclusion import dataset_facts
+from agentcompass.flows import retried
 from agentcompass.flows.dead_runs import note_run
 from agentcompass.flows.live import LiveRun
 
@@ -37,7 +38,7 @@ async def reporting(run: LiveRun) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(telling, filing, return_exceptions=True)
         await asyncio.to_thread(close_files, run)
-        run.session.listen(run.board.progress)
+        run.session.listen(run.board.look())
         note.unlink(missing_ok=True)
 
 
@@ -65,7 +66,7 @@ def final_state(run: LiveRun) -> Outcome | State[Outcome]:
 async def _tell(run: LiveRun) -> None:
     while True:
         await asyncio.sleep(LISTENER_SECONDS)
-        run.session.listen(run.board.progress)
+        run.session.listen(run.board.look())
 
 
 async def _file(run: LiveRun) -> None:
@@ -75,7 +76,7 @@ async def _file(run: LiveRun) -> None:
 
 
 def _progress_document(run: LiveRun) -> dict[str, object]:
-    return run.board.progress.model_dump(mode="json")
+    return run.board.look().model_dump(mode="json")
 
 
 def _document(run: LiveRun) -> dict[str, object]:
@@ -100,4 +101,5 @@ def _document(run: LiveRun) -> dict[str, object]:
             "platform": platform.platform(),
         },
         "prefect_flow_run_id": prefect.runtime.flow_run.id,
+        retried.KEY: retried.key(),
     }

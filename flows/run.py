@@ -18,12 +18,14 @@ from agentcompass.components.execution import preflight as checks
 from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
 from agentcompass.flows.cache import by_key
+from agentcompass.flows.cancelled import ended_by_cancel
 from agentcompass.flows.form import RequestForm
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.limits import shared_limits
 from agentcompass.flows.live import current, live
 from agentcompass.flows.names import run_name, untagged
-from agentcompass.flows.page import kept_up_to_date, publish_results
+from agentcompass.flows.page import kept_up_to_date
+from agentcompass.flows.published import publish_analysis, publish_results
 from agentcompass.flows.reporting import final_state, reporting
 from agentcompass.flows.unattended import in_its_own_session
 
@@ -31,7 +33,7 @@ from agentcompass.flows.unattended import in_its_own_session
 @prefect.flow(flow_run_name=run_name, persist_result=False)
 async def evaluate(request: RequestForm) -> Outcome | State[Outcome]:
     """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
-    async with in_its_own_session(request), live(request) as run:
+    async with in_its_own_session(request), live(request) as run, ended_by_cancel(run.session):
         await prepare_data()
         await preflight()
         await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
@@ -39,7 +41,11 @@ async def evaluate(request: RequestForm) -> Outcome | State[Outcome]:
             # A failure that stops the attempts is in `run.failure`: what is finished still counts.
             await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
             await aggregate()
+            await publish_results(
+                run
+            )  # here: an artifact stands on the page of the flow it is made in
             await analyze()
+            await publish_analysis(run)
         return final_state(run)
 
 
@@ -104,13 +110,12 @@ async def score(name: str, key: str, work: Callable[[], Awaitable[None]]) -> dic
 @prefect.flow(flow_run_name="aggregate", persist_result=False)
 async def aggregate() -> None:
     """From the recorded attempts to the numbers: metrics.json, attempts.parquet, summary.md."""
-    run = current()
-    await asyncio.to_thread(run.compute)
-    await publish_results(run)
+    await asyncio.to_thread(current().compute)
 
 
 @prefect.flow(flow_run_name="analyze", persist_result=False)
 async def analyze() -> None:
     """Run the analyzers over the finished attempts."""
     run = current()
-    await asyncio.to_thread(analysis.analyze_run, run.store, run.plan.request.execution)
+    settings, stopped = run.plan.request.execution, run.session.stop.is_set
+    await asyncio.to_thread(analysis.analyze_run, run.store, settings, stopped)

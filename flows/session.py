@@ -26,25 +26,30 @@ class Session:
     """Attempts at once over all runs that share it; None: each run's own task_concurrency only."""
     signal: int | None = None
     """The signal that asked for it."""
+    launched_as: str = ""
+    """The launch's flow run and the request's number in it; "": it was started alone."""
+    launch_retried: bool = False
     attempts_began: bool = False
     """The run has a folder: an end from now on is an orderly one."""
+    _cancelled: bool = False
     outcome: Outcome | None = None
     run: "LiveRun | None" = None
 
     def request_stop(self, number: int, loop: asyncio.AbstractEventLoop, run: "Cancels") -> None:
-        """Called from any thread. Before the attempts there is nothing to keep: the run is
-        cancelled; later wishes change nothing."""
+        """A signal. Called from any thread; later ones change nothing."""
         if self.signal is not None:
             return
         self.signal = number
+        loop.call_soon_threadsafe(self.end, run)
 
-        def wish() -> None:
-            if self.attempts_began:
-                self.stop.set()
-            else:
-                run.cancel()
-
-        loop.call_soon_threadsafe(wish)
+    def end(self, run: "Cancels") -> None:
+        """In order, from the event loop. Before the attempts there is nothing to keep: the run
+        is cancelled."""
+        if self.attempts_began:
+            self.stop.set()
+        elif not self._cancelled:  # a second one would break into the teardown
+            self._cancelled = True
+            run.cancel()
 
 
 Cancels = asyncio.Task[Any]

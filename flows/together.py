@@ -49,6 +49,12 @@ class Together:
             member.session.gate = gate
         self._under_way: dict[int, asyncio.Task[None]] = {}
 
+    def belongs_to(self, flow_run_id: str, *, retried: bool) -> None:
+        """The launch's flow run; when it is retried, each request goes on in its folder."""
+        for number, member in enumerate(self.members, 1):
+            member.session.launched_as = f"{flow_run_id}/{number}"
+            member.session.launch_retried = retried
+
     async def run_all(self, evaluate: Evaluate) -> None:
         """Begin the requests in their order, AT_ONCE of them together."""
         places = asyncio.Semaphore(AT_ONCE)
@@ -61,15 +67,13 @@ class Together:
 
         await asyncio.gather(*(in_turn(n, member) for n, member in enumerate(self.members)))
 
-    def request_stop(self, number: int) -> None:
+    def request_stop(self, number: int | None = None) -> None:
         """On the event loop: finish what has attempts, end what has none, begin nothing."""
         self.stop.set()
         for place, task in self._under_way.items():
             session = self.members[place].session
             session.signal = session.signal or number
-            session.stop.set()
-            if not session.attempts_began:
-                task.cancel()
+            session.end(task)
 
 
 async def _record(member: Member, evaluate: Evaluate) -> None:

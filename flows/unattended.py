@@ -35,11 +35,18 @@ async def in_its_own_session(request: RunRequest) -> AsyncIterator[None]:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     session = Session()
+    with heard_sigterm(lambda number: session.request_stop(number, loop, task)):
+        async with looked_after(request, session):
+            yield
+
+
+@asynccontextmanager
+async def looked_after(request: RunRequest, session: Session) -> AsyncIterator[None]:
+    """Within this block a run of that request reports to the session, its log and its page."""
     with (
         page_logging(request.runtime),
         run_log(request.runtime) as session.log,
         listening(session),
-        heard_sigterm(lambda number: session.request_stop(number, loop, task)),
     ):
         await mark_dead_runs()
         await _tag(request)

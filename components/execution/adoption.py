@@ -1,8 +1,9 @@
-"""Take over from an earlier run what stands: scored attempts, and checkpoints not yet judged.
+"""Take over what stands: scored attempts, and checkpoints not yet judged.
 
-The earlier run is only read. Its files are linked into the new run, which is complete in itself;
-a record taken over names its origin. All of it is done before the first new attempt, so that a
-run that took over always holds at least as much as its source, even if it is killed at once.
+From an earlier run, which is only read: its files are linked into the new run, which is complete
+in itself; a record taken over names its origin. All of it is done before the first new attempt, so
+that a run that took over always holds at least as much as its source, even if it is killed at once.
+Or from the run's own folder, when a run is gone on with: then nothing is written.
 """
 
 import logging
@@ -114,9 +115,13 @@ class _Now:
 def _adopt_task(now: _Now, sample: Sample, source: RunStore, target: RunStore) -> Adopted:
     k = now.plan.request.execution.attempts.k
     records = _records(now, sample, source, k)
-    for record in records:
-        link_attempt(record.key, source, target)
-    if records:
+    if records and target is not source:
+        records = [
+            record.model_copy(update={"origin": record.origin or source.run_id})
+            for record in records
+        ]
+        for record in records:
+            link_attempt(record.key, source, target)
         target.save_records(sample.task, k, sample.content_hash, records)
     checkpoints = {}
     if now.plan.request.runtime.checkpoint_resume:
@@ -147,7 +152,7 @@ def _records(now: _Now, sample: Sample, source: RunStore, k: int) -> list[Attemp
         if record.status != "scored" or record.key.index > k:
             continue
         if not now.has_other_image(record.key, record.image):
-            kept.append(record.model_copy(update={"origin": record.origin or source.run_id}))
+            kept.append(record)
     return kept
 
 

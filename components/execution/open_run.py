@@ -37,12 +37,18 @@ class OpenRun:
     rescored_from: str | None = None
     """The run whose checkpoints are judged again: then no agent runs."""
     before: dict[tuple[str, int], AttemptRecord] = field(default_factory=dict)
-    """What was recorded there of the attempts that are judged again; without their verdicts."""
+    """What is recorded of the attempts that are judged or made again; without their verdicts."""
     provenance: Mapping[str, object] = field(default_factory=dict)
     """For run.json: where the work of this run comes from."""
 
+    def next_try(self, key: AttemptKey) -> AttemptKey:
+        """The key of the attempt's next execution, which takes no earlier one's folder."""
+        while self.store.folder.attempt(key).exists():
+            key = key.model_copy(update={"physical": key.physical + 1})
+        return key
+
     def adopt_from(self, source: RunStore, samples: Sequence[Sample]) -> None:
-        """Take over what stands of an earlier run. Blocking."""
+        """Take over what stands of an earlier run, or of this one. Blocking."""
         known = {sample.task.id: sample for sample in samples}
         verification = self.parts.verification
         images = images_now(self.parts, samples)
@@ -60,16 +66,18 @@ class OpenRun:
                 self.checkpoints[task_id, index] = checkpoint
                 self._link_stages(source, known[task_id], checkpoint.key, "agent")
         log.info(
-            "%d scored attempts and %d checkpoints are taken over from run %s",
+            "%d scored attempts and %d checkpoints %s",
             len(self.adopted),
             len(self.checkpoints),
-            source.run_id,
+            "stand" if source is self.store else f"are taken over from run {source.run_id}",
         )
         if unknown:
             log.info("the images of %d of them were not compared with those of today", unknown)
 
     def _link_stages(self, source: RunStore, sample: Sample, key: AttemptKey, *stages: str) -> None:
         """Prefect's own records of the stages, so that it too takes them from its cache."""
+        if source is self.store:
+            return
         job = self.job(sample, key)
         self.store.folder.stages.mkdir(exist_ok=True)
         for name in (job.stage_key(stage) for stage in stages):

@@ -27,7 +27,7 @@ class Unit:
     physical: int = 1
     """Of the first index: which execution comes next."""
     failures: tuple[Note, ...] = ()
-    """Of the first index: why its earlier tries failed."""
+    """Of the first index: why its earlier tries failed. Each uses up one of `max_retries`."""
     spent: Usage = Usage()
     """Of the first index: what its earlier tries cost."""
     checkpoint: Checkpoint | None = None
@@ -54,7 +54,8 @@ def units(samples: Sequence[Sample], plan: AttemptPlan) -> Iterator[Unit]:
     """
     indices = range(1, plan.k + 1)
     if plan.strategy == "pass":
-        yield from (Unit(sample, tuple(indices), stop_at_success=True) for sample in samples)
+        in_turn = tuple(indices)
+        yield from (Unit(sample, in_turn, stop_at_success=True) for sample in samples)
     else:
         yield from (Unit(sample, (index,)) for index in indices for sample in samples)
 

@@ -1,130 +1,22 @@
 """docs/nightly.md does what it says, on a fresh server: deploy, work, submit, the next night."""
 
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
-from tests.flows.program import Ended
-
-pytestmark = pytest.mark.xdist_group("prefect")
-
-ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs/nightly.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-SERVER, DEPLOY, WORKER, SUBMIT, NIGHT = BLOCKS
-SLOW = f"sleep 31{os.getpid() % 1000:03}.75"
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """A server with the deployments and a worker, made by the page's own commands."""
-
-    home: Path
-    env: dict[str, str]
-    url: str
-
-    def shell(self, commands: str) -> Ended:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=ROOT,
-            env=self.env,
-            capture_output=True,
-            timeout=240,
-            check=False,
-        )
-        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-    def submit(self, *words: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "agentcompass", "submit", *words, "--wait", "--json"],
-            cwd=self.home,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def slow_script(self) -> str:
-        """Of a model whose agent never ends, with children that left their session."""
-        call = {"name": "shell", "arguments": {"command": f"setsid {SLOW} & {SLOW}"}}
-        script = self.home / "script.json"
-        script.write_text(json.dumps({"default": [{"tool_calls": [call]}]}))
-        return str(script)
-
-    def cancel(self, flow_run_id: str) -> None:
-        """As the UI's button does."""
-        state = {"state": {"type": "CANCELLING", "name": "Cancelling"}}
-        answer = httpx.post(f"{self.url}/flow_runs/{flow_run_id}/set_state", json=state, timeout=60)
-        answer.raise_for_status()
-
-    def state(self, flow_run_id: str) -> str:
-        answer = httpx.get(f"{self.url}/flow_runs/{flow_run_id}", timeout=60).raise_for_status()
-        return str(answer.json()["state"]["name"])
+from tests.flows.deployed import NIGHT, SUBMIT, Deployed, busy, deployed_in, until
 
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    home = tmp_path_factory.mktemp("nightly")
-    env = {
-        **{name: v for name, v in os.environ.items() if not name.startswith("PREFECT_")},
-        "HOME": str(home),
-        "PREFECT_HOME": str(home / "prefect"),
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
-        "DO_NOT_TRACK": "1",
-    }
-    env.pop("MODEL_API_KEY", None)
-    world = Deployed(home, env, "")
-    log = home / "worker.log"
-    worker = None
-    try:
-        ready = world.shell(f'{SERVER}{DEPLOY}echo "$PREFECT_API_URL"')
-        assert ready.exit_code == 0, ready.stdout + ready.stderr
-        url = ready.stdout.strip().splitlines()[-1]
-        env["PREFECT_API_URL"] = url
-        with log.open("wb") as output:
-            worker = subprocess.Popen(
-                ["bash", "-c", f"exec {WORKER}"], cwd=ROOT, env=env, stdout=output, stderr=output
-            )
-        until(lambda: "started!" in log.read_text(), "no worker")
-        yield Deployed(home, env, url)
-    finally:
-        if worker is not None:
-            worker.terminate()
-            try:
-                worker.wait(60)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-        subprocess.run(
-            [sys.executable, "-m", "agentcompass", "server", "stop"],
-            env=env,
-            timeout=60,
-            check=True,
-        )
-
-
-def until(reached: Callable[[], bool], otherwise: str, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < end, otherwise
-        time.sleep(0.2)
-
-
-def busy() -> int:
-    lines = (process.info["cmdline"] for process in psutil.process_iter(["cmdline"]))
-    return sum(" ".join(line or ()) == SLOW for line in lines)
+    with deployed_in(tmp_path_factory.mktemp("nightly"), {}) as world:
+        yield world
 
 
 def test_the_submitted_run_is_the_run(deployed: Deployed) -> None:

@@ -1,6 +1,5 @@
 """Retries, the order of attempts, and what is taken over: with real files, without Prefect."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,95 +8,13 @@ import pytest
 
 from agentcompass.components.contracts.attempt import (
     AttemptKey,
-    AttemptRecord,
     Submission,
     Verdict,
 )
 from agentcompass.components.contracts.errors import AgentCompassError, Code
-from agentcompass.components.contracts.run import (
-    Choice,
-    ExecutionSettings,
-    ModelSpec,
-    PlannedComponent,
-    RunPlan,
-    RunRequest,
-)
-from agentcompass.components.contracts.task import Sample
-from agentcompass.components.execution.board import Board
-from agentcompass.components.execution.open_run import OpenRun
-from agentcompass.components.execution.parts import Parts
-from agentcompass.components.execution.schedule import units, work_through
-from agentcompass.components.execution.unit import run_unit
 from agentcompass.components.results.paths import RunFolder
-from agentcompass.components.results.store import RunStore
-from tests.components.execution.stages import Directly
+from tests.components.execution.measured import failing, measured
 from tests.standins.parts import YesBenchmark, parts, sample, says_yes
-
-FAST = {"retry_min_delay_seconds": 0.01, "retry_max_delay_seconds": 0.02}
-
-
-def plan(**settings: Any) -> RunPlan:
-    request = RunRequest(
-        benchmark=Choice(id="yes"),
-        harness=Choice(id="agent"),
-        model=ModelSpec(id="quiet"),
-        execution=ExecutionSettings.model_validate({**FAST, **settings}),
-    )
-    component = PlannedComponent(id="x", version="1", origin="test", params={})
-    return RunPlan(
-        request=request,
-        benchmark=component,
-        harness=component,
-        environment=component,
-        model_protocol="scripted",
-        model_params={},
-        primary="correct",
-    )
-
-
-def measured(
-    folder: Path, made_of: Parts, source: Path | None = None, **settings: Any
-) -> tuple[OpenRun, list[AttemptRecord]]:
-    """Run everything, at concurrency 2; the records in order."""
-    planned = plan(**settings)
-    samples: tuple[Sample, ...] = made_of.benchmark.samples  # type: ignore[attr-defined]
-    attempts = planned.request.execution.attempts
-    folder.mkdir(exist_ok=True)
-    run = OpenRun(
-        plan=planned,
-        parts=made_of,
-        fingerprint={},
-        store=RunStore(RunFolder(folder)),
-        board=Board(len(samples) * attempts.k),
-        stages=Directly(),
-    )
-    if source is not None:
-        run.adopt_from(RunStore(RunFolder(source)), samples)
-
-    async def everything() -> None:
-        await work_through(
-            units(samples, attempts),
-            2,
-            lambda unit: run_unit(unit, run),
-            stop=asyncio.Event(),
-            timeout_seconds=30,
-        )
-
-    asyncio.run(everything())
-    return run, [record for detail in run.store.details() for record in detail.attempts]
-
-
-def failing(times: int, code: Code, message: str = "planted") -> Callable[[Any], Awaitable[Any]]:
-    """An agent that fails so many times and then is right."""
-    left = [times]
-
-    async def act(log: Any) -> Submission:
-        if left[0]:
-            left[0] -= 1
-            raise AgentCompassError(code, message)
-        return Submission(answer="yes")
-
-    return act
 
 
 def test_fatal_failures_are_tried_again_and_told(tmp_path: Path) -> None:
