@@ -48,6 +48,8 @@ async def carry_out(request: RunRequest, secrets: tuple[str, ...], session: Sess
         if session.outcome is None and session.run is not None and session.run.attempts_ended:
             return await _finish_alone(session, state)
         await until_recorded(state.state_details.flow_run_id)
+        if session.ended_early:
+            raise asyncio.CancelledError
         if session.outcome is None:
             await state.result()  # raises what stopped the flow before it had attempts
             raise RuntimeError(f"the flow ended as {state.name} without an outcome")
@@ -62,7 +64,8 @@ async def _finish_alone(session: Session, reason: object) -> Outcome:
     log.warning("the Prefect API went away; the result is complete without it")
     log.debug("it failed with: %r", reason)
     await asyncio.to_thread(run.compute)
-    await asyncio.to_thread(analysis.analyze_run, run.store, run.plan.request.execution)
+    settings, stopped = run.plan.request.execution, session.stop.is_set
+    await asyncio.to_thread(analysis.analyze_run, run.store, settings, stopped)
     return run.conclude()
 
 

@@ -63,6 +63,15 @@ def final_state(run: LiveRun) -> Outcome | State[Outcome]:
             return Failed(message=outcome.problem, data=outcome)
 
 
+def early_end(run: LiveRun, cancelled: asyncio.CancelledError) -> State[Outcome]:
+    """What the flow returns if it was asked to end before it had attempts: else it has crashed."""
+    task = asyncio.current_task()
+    if task is None or not run.session.ended_early:
+        raise cancelled
+    task.uncancel()
+    return Cancelled(message="interrupted before the attempts began")
+
+
 async def _tell(run: LiveRun) -> None:
     while True:
         await asyncio.sleep(LISTENER_SECONDS)

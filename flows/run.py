@@ -26,7 +26,7 @@ from agentcompass.flows.live import current, live
 from agentcompass.flows.names import run_name, untagged
 from agentcompass.flows.page import kept_up_to_date
 from agentcompass.flows.published import publish_analysis, publish_results
-from agentcompass.flows.reporting import final_state, reporting
+from agentcompass.flows.reporting import early_end, final_state, reporting
 from agentcompass.flows.unattended import in_its_own_session
 
 
@@ -34,9 +34,12 @@ from agentcompass.flows.unattended import in_its_own_session
 async def evaluate(request: RequestForm) -> Outcome | State[Outcome]:
     """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
     async with in_its_own_session(request), live(request) as run, ended_by_cancel(run.session):
-        await prepare_data()
-        await preflight()
-        await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
+        try:
+            await prepare_data()
+            await preflight()
+            await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
+        except asyncio.CancelledError as cancelled:
+            return early_end(run, cancelled)
         async with reporting(run), kept_up_to_date(run):
             # A failure that stops the attempts is in `run.failure`: what is finished still counts.
             await asyncio.gather(attempts(return_state=True), scoring(return_state=True))

@@ -31,7 +31,8 @@ class Session:
     launch_retried: bool = False
     attempts_began: bool = False
     """The run has a folder: an end from now on is an orderly one."""
-    _cancelled: bool = False
+    ended_early: bool = False
+    """It was asked to end before it had attempts."""
     outcome: Outcome | None = None
     run: "LiveRun | None" = None
 
@@ -47,8 +48,8 @@ class Session:
         is cancelled."""
         if self.attempts_began:
             self.stop.set()
-        elif not self._cancelled:  # a second one would break into the teardown
-            self._cancelled = True
+        elif not self.ended_early:  # a second one would break into the teardown
+            self.ended_early = True
             run.cancel()
 
 

@@ -16,6 +16,7 @@ from prefect.client.schemas.filters import (
     ArtifactFilterKey,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import ArtifactSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.utilities.urls import url_for
 
@@ -128,6 +129,7 @@ async def _progress(client: PrefectClient, flow_run: FlowRun) -> str:
             flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run.id]),
             key=ArtifactFilterKey(any_=["progress"]),
         ),
+        sort=ArtifactSort.CREATED_DESC,  # a retried run has more than one
         limit=1,
     )
     return (artifacts[0].description if artifacts else None) or state_name(flow_run)

@@ -103,6 +103,8 @@ async def carry_out(member: Member, evaluate: Evaluate) -> Outcome:
         prefect.tags(*tags(request)),
     ):
         state = await evaluate(request, return_state=True)
+        if session.ended_early:
+            raise asyncio.CancelledError
         if session.outcome is None:
             await state.result()
             raise RuntimeError(f"the flow ended as {state.name} without an outcome")

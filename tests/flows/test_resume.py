@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import pytest
 from agentcompass.flows import server
 from tests.flows.program import Ended, agentcompass
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 SLOW = "sleep 317.5"
 
@@ -124,3 +125,34 @@ def test_cancel_in_the_ui_ends_the_run_in_order(tmp_path: Path) -> None:
     ended = Ended(run.returncode, output.decode(), errors.decode())
     assert ended.document["metrics"]["outcomes"]["unscored"] == {"run.cancelled": 11}
     assert states(run_dir)["quickstart · tool_agent · scripted"] == "CANCELLED"
+
+
+def test_cancel_in_the_ui_before_there_are_attempts(tmp_path: Path) -> None:
+    """The preflight call waits for a silent endpoint; nothing is left on disk."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        words = ["run", "quickstart", "tool_agent", tmp_path.name, "--model-base-url", url]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "agentcompass", *words, "--model-api-key", "k", "--json"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        ours = {"flow_runs": {"tags": {"all_": [f"model:{tmp_path.name}"]}}}
+        try:
+            silent.settimeout(120)
+            connection, _ = silent.accept()
+            (flow_run,) = [
+                one for one in api("/flow_runs/filter", ours) if one["parent_task_run_id"] is None
+            ]
+            cancelling = {"state": {"type": "CANCELLING"}, "force": True}
+            api(f"/flow_runs/{flow_run['id']}/set_state", cancelling)
+            output, errors = run.communicate(timeout=120)
+            connection.close()
+        finally:
+            run.kill()
+    assert run.returncode == 130, errors.decode()
+    assert json.loads(output) == {"error": {"problem": "interrupted"}, "exit_code": 130}
+    (flow_run,) = api("/flow_runs/filter", {"flow_runs": {"id": {"any_": [flow_run["id"]]}}})
+    assert flow_run["state_type"] == "CANCELLED"
+    assert not (tmp_path / "results").exists()
