@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Pieces of advice on the console; the page holds all."""
-AN_ANALYZER_FAILED = 1
+SOMETHING_FAILED = 1
 _WHERE = "Output"
 
 
@@ -46,18 +46,22 @@ def analysis(
 ) -> int:
     """Run the analyzers over the attempts in RUN_DIR, wherever it was copied to.
 
-    Reads the run's records only; calls nobody. Exit code 0: done; 1: an analyzer failed, and is
-    named. The last line is the page to read.
+    Reads the run's records only, and calls nobody but the model of a model check that is asked
+    for (docs/analysis.md). Exit code 0: done; 1: an analyzer failed or a question found no answer,
+    and is named. The last line is the page to read.
     """
     from agentcompass.components.configuration.merging import merged
     from agentcompass.components.execution.analysis import analyze, check_params
     from agentcompass.components.execution.configured import configured
+    from agentcompass.components.execution.model_check_settings import model_check, provider
     from agentcompass.components.results.finished_run import open_run_folder
 
     settings = configured(config)
     below = settings.section("execution").get("analysis_params", {})
     given = merged(merged(settings.section("analyzers"), below), analysis_params or {})
     check_params(given)
+    if (asked := model_check(given)) is not None:
+        provider(asked.model)  # its key is asked for before anything is done
     store = open_run_folder(run_dir)
     folder = Path(output).expanduser().absolute() if output else store.folder.analysis
     _make_room(folder, override=override)
@@ -85,13 +89,16 @@ def _make_room(folder: Path, *, override: bool) -> None:
 
 def _tell(done: "Analysis", *, as_json: bool) -> int:
     from agentcompass.components.execution.advice import to_do
+    from agentcompass.components.execution.model_check_outcome import check_line
 
-    code = AN_ANALYZER_FAILED if done.failed else 0
+    code = SOMETHING_FAILED if done.failed or (done.check and done.check.problems) else 0
     listed = to_do(done)
     for name, why in done.failed.items():
         complain(f"agentcompass: analyzer {name} failed {why}")
     for problem in done.unreadable:
         complain(f"agentcompass: left out: {problem}")
+    for problem in done.check.problems if done.check else ():
+        complain(f"agentcompass: model check: {problem}")
     if as_json:
         put(json.dumps(_document(done, code), ensure_ascii=False, allow_nan=False))
         return code
@@ -101,12 +108,15 @@ def _tell(done: "Analysis", *, as_json: bool) -> int:
         put(f"- {item.action} ({item.attempts})")
     if len(listed) > SHOWN:
         put(f"- … and {len(listed) - SHOWN} more")
+    if done.check is not None:
+        put(f"model check by {done.check.model}: {check_line(done.check)}")
     put(str(done.folder / "analysis.md"))
     return code
 
 
 def _document(done: "Analysis", code: int) -> dict[str, Any]:
     from agentcompass.components.execution.advice import to_do
+    from agentcompass.components.execution.model_check_outcome import numbers
 
     return {
         "folder": str(done.folder),
@@ -118,6 +128,7 @@ def _document(done: "Analysis", code: int) -> dict[str, Any]:
         },
         "failed": done.failed,
         "unreadable": done.unreadable,
+        "model_check": numbers(done.check) if done.check else None,
         "exit_code": code,
     }
 

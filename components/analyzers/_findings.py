@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agentcompass.components.analyzers._keys import without_keys
 from agentcompass.components.contracts.analysis import (
     Advice,
     Finding,
@@ -26,6 +27,8 @@ class Kind(NamedTuple):
     """Empty: there is nothing to be done."""
     stake: Stake = "nothing"
     urgent: bool = False
+    suspicious: bool = False
+    """It speaks of cheating: a model may be asked about it."""
 
 
 class Findings:
@@ -46,7 +49,10 @@ class Findings:
         whole_task: bool = False,
     ) -> None:
         index = None if whole_task else attempt.record.key.index
-        self.add_by_key(kind, attempt.task_id, index, evidence, steps, severity=severity)
+        self.add_by_key(
+            kind, attempt.task_id, index, evidence, steps, severity=severity,
+            earlier_try=attempt.earlier_try,
+        )  # fmt: skip
 
     def add_by_key(
         self,
@@ -57,6 +63,7 @@ class Findings:
         steps: Iterable[int] = (),
         *,
         severity: Weight | None = None,
+        earlier_try: int | None = None,
     ) -> None:
         of_kind = self._found.setdefault(kind, {})
         earlier = of_kind.get((task_id, index))
@@ -68,6 +75,7 @@ class Findings:
             steps=tuple(dict.fromkeys((*known, *steps)))[:MOST_STEPS],
             evidence=earlier.evidence if earlier else one_line(evidence),
             severity=severity or self._kinds[kind].severity,
+            earlier_try=earlier_try,
         )
 
     def report(self, numbers: Mapping[str, Any] | None = None, intro: str = "") -> Report:
@@ -81,6 +89,7 @@ class Findings:
             numbers=numbers or {},
             advice=tuple(self._advice(kind) for kind in kinds if self._kinds[kind].action),
             markdown="\n".join(lines) + "\n" if lines else "",
+            suspicious={k: about.meaning for k, about in self._kinds.items() if about.suspicious},
         )
 
     def _lines(self, kind: str) -> list[str]:
@@ -109,10 +118,12 @@ def counted(found: list[Finding]) -> str:
 
 
 def described(finding: Finding) -> str:
-    """`task-1 #2, steps 3, 4: …` on one line, and no Markdown of its own."""
+    """`task-1 #2, try 1, steps 3, 4: …` on one line, and no Markdown of its own."""
     name = quoted(
         finding.task_id if finding.attempt is None else f"{finding.task_id} #{finding.attempt}"
     )
+    if finding.earlier_try is not None:
+        name += f", try {finding.earlier_try}"
     if finding.steps:
         shown = ", ".join(map(str, finding.steps[:6])) + (", …" if len(finding.steps) > 6 else "")
         name += f", step{'s' if len(finding.steps) > 1 else ''} {shown}"
@@ -126,7 +137,8 @@ def quoted(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    text = re.sub(r"\s+", " ", text[: 8 * LONGEST_EVIDENCE]).strip()
+    """What stands in reports: without keys, which nobody should read there, and cut when long."""
+    text = re.sub(r"\s+", " ", without_keys(text[: 8 * LONGEST_EVIDENCE])).strip()
     return text if len(text) <= LONGEST_EVIDENCE else text[: LONGEST_EVIDENCE - 1] + "…"
 
 

@@ -25,6 +25,7 @@ KINDS = {
         "Do not count the successes that used hidden tests or answers: keep them out of the "
         "agent's sandbox (verification `fresh`, tests uploaded only for grading)",
         "won",
+        suspicious=True,
     ),
     "looked": Kind(
         "warning",
@@ -32,6 +33,7 @@ KINDS = {
         "Read the steps in which the agent opened hidden tests or answers, and move those out "
         "of its reach",
         "won",
+        suspicious=True,
     ),
     "tried": Kind("info", "the agent looked for hidden tests or answers and got nothing"),
 }

@@ -43,6 +43,8 @@ class _Met:
     messages: Counter[str] = field(default_factory=Counter)
     """Without digits, so that messages that differ in a number count as one."""
     examples: dict[str, Finding] = field(default_factory=dict)
+    earlier_tries: int = 0
+    """It failed so many tries that were made or judged again."""
 
 
 class Failures:
@@ -57,6 +59,8 @@ class Failures:
         failure = [record.failure] if record.failure else []
         for note in {note.code: note for note in [*record.notes, *failure]}.values():
             self._meet(attempt, note)
+        for note in record.earlier_failures:
+            self._met[note.code].earlier_tries += 1
 
     def _meet(self, attempt: FinishedAttempt, note: Note) -> None:
         met = self._met[note.code]
@@ -65,7 +69,8 @@ class Failures:
             task_id=attempt.task_id,
             attempt=attempt.record.key.index,
             evidence=one_line(note.message),
-            severity=_WEIGHTS[POLICIES[note.code].severity],
+            severity="info" if attempt.earlier_try else _WEIGHTS[POLICIES[note.code].severity],
+            earlier_try=attempt.earlier_try,
         )
         met.findings.append(finding)
         shape = "".join("0" if c.isdigit() else c for c in note.message[:200])
@@ -81,7 +86,11 @@ class Failures:
                 "attempts": self._attempts,
                 "codes": {code: self._code(code, met) for code, met in ordered},
             },
-            advice=tuple(_advice(code, met) for code, met in ordered if not POLICIES[code].graded),
+            advice=tuple(
+                _advice(code, met)
+                for code, met in ordered
+                if met.findings and not POLICIES[code].graded
+            ),
             markdown=self._markdown(ordered),
         )
 
@@ -91,6 +100,7 @@ class Failures:
             "owner": policy.owner,
             "severity": policy.severity,
             "attempts": len(met.findings),
+            "earlier_tries": met.earlier_tries,
             "messages": [
                 {"attempts": count, "message": met.examples[shape].evidence}
                 for shape, count in met.messages.most_common(max(1, self._examples))
@@ -106,8 +116,8 @@ class Failures:
         lines = [
             f"Of {self._attempts} attempts:",
             "",
-            "| owner | code | attempts | counts | meaning |",
-            "| - | - | - | - | - |",
+            "| owner | code | attempts | earlier tries | counts | meaning |",
+            "| - | - | - | - | - | - |",
         ]
         rows = [(owner, code, met) for owner in Owner for code, met in ordered
                 if POLICIES[code].owner is owner]  # fmt: skip
@@ -115,11 +125,13 @@ class Failures:
             policy = POLICIES[code]
             counts = "yes" if policy.graded else "no score"
             lines.append(
-                f"| {owner} | `{code}` | {len(met.findings)} | {counts} | {policy.meaning} |"
+                f"| {owner} | `{code}` | {len(met.findings)} | {met.earlier_tries} | {counts} "
+                f"| {policy.meaning} |"
             )
         lines.append("")
         for _, code, met in rows:
-            lines.append(f"- `{code}`")
+            if met.findings:
+                lines.append(f"- `{code}`")
             for shape, count in met.messages.most_common(self._examples):
                 lines.append(f"  - {count} × such as {described(met.examples[shape])}")
         return "\n".join(lines) + "\n"
@@ -138,4 +150,4 @@ def _advice(code: Code, met: _Met) -> Advice:
     )
 
 
-COMPONENT = Component(version="2", create=Failures, parameters=FailuresParameters)
+COMPONENT = Component(version="3", create=Failures, parameters=FailuresParameters)

@@ -25,12 +25,14 @@ KINDS = {
         "Do not count the successes that used the fix from git's history or the project's own "
         "repository: remove it from the image and close the network, then run these tasks again",
         "won",
+        suspicious=True,
     ),
     "looked": Kind(
         "warning",
         "the agent looked where the fix stands; nothing shows that it used it",
         "Read the steps in which the agent looked for the fix in git's history or upstream",
         "won",
+        suspicious=True,
     ),
     "tried": Kind("info", "the agent looked for the fix there and got nothing"),
 }

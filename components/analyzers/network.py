@@ -13,8 +13,8 @@ from agentcompass.components.contracts.analysis import AnalyzerParameters, Finis
 from agentcompass.components.contracts.protocols import Component
 
 KINDS = {
-    "web": Kind("warning", "the agent read pages or files from the network"),
-    "remote": Kind("warning", "the agent reached another machine or repository"),
+    "web": Kind("warning", "the agent read pages or files from the network", suspicious=True),
+    "remote": Kind("warning", "the agent reached another machine or repository", suspicious=True),
     "packages": Kind("info", "the agent installed packages from the network"),
     "refused": Kind(
         "info",

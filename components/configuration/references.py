@@ -15,8 +15,11 @@ from agentcompass.components.configuration.secrets import REFERENCE, looks_secre
 from agentcompass.components.configuration.yaml_value import read_yaml
 from agentcompass.components.contracts.errors import RequestError
 
-_KEPT = re.compile(r"environments\.[^.]+\.(run_|evaluation_)?env\.[^.]+")
-"""Values that stay references: they are read when a sandbox opens."""
+_KEPT = re.compile(
+    r"environments\.[^.]+\.(run_|evaluation_)?env\.[^.]+"
+    r"|execution\.analysis_params\.model_check\.model\.(api_key|base_url|params\.headers\.[^.]+)"
+)
+"""Values that stay references: they are read when a sandbox opens, or the model is asked."""
 
 
 def with_environment(values: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agentcompass.components.contracts.attempt import AttemptRecord, Detail
 from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.run import ModelSpec
 from agentcompass.components.contracts.trajectory import Step, Trajectory
 
 Weight = Literal["info", "warning", "serious"]
@@ -19,13 +20,16 @@ Stake = Literal["nothing", "lost", "won"]
 
 @dataclass(frozen=True, eq=False)
 class FinishedAttempt:
-    """One attempt with all that is known of it. Never a skipped one."""
+    """One attempt, or an earlier try of one, with all that is known of it. Never a skipped one."""
 
     detail: Detail
-    """Of its task; holds the other attempts' records, too."""
+    """Of its task; holds the other attempts' records, too. Of an earlier try: its own alone."""
     record: AttemptRecord
+    """Of an earlier try: what is known of it, unscored; its usage is part of the attempt's."""
     trajectory: Trajectory | None = None
-    """Of the execution that counts; None: the agent never ran, or the file cannot be read."""
+    """None: the agent never ran, or the file cannot be read."""
+    earlier_try: int | None = None
+    """Its number, if this try does not count because the attempt was made again."""
 
     @property
     def task_id(self) -> str:
@@ -36,8 +40,20 @@ class FinishedAttempt:
         return self.trajectory.steps if self.trajectory else ()
 
 
+class Checked(Frozen):
+    """What a model says to a finding of the rules. The finding stands, whatever it says."""
+
+    verdict: Literal["confirmed", "refuted", "unsure"]
+    use: Literal["used", "looked", "neither", "unclear"]
+    """Whether it went into the agent's work; `unclear`: the model's answer could not be read."""
+    reason: str
+    """One sentence; cut when long."""
+    model: str
+
+
 class Finding(Frozen):
-    """One thing about one attempt: an attempt has at most one of each kind and analyzer."""
+    """One thing about one attempt: an attempt has at most one of each kind and analyzer, and so
+    has each earlier try of it."""
 
     kind: str
     task_id: str
@@ -48,6 +64,10 @@ class Finding(Frozen):
     evidence: str
     """What a person needs to see to believe it; cut when long."""
     severity: Weight
+    earlier_try: int | None = None
+    """It is about this try of the attempt, which does not count; None: about the one that does."""
+    checked: Checked | None = None
+    """Filled in by the model check, where one was asked for."""
 
 
 class Advice(Frozen):
@@ -71,6 +91,9 @@ class Report(Frozen):
     advice: tuple[Advice, ...] = ()
     markdown: str = ""
     """Its section of analysis.md, without a heading; empty: nothing to tell."""
+    suspicious: Mapping[str, str] = {}
+    """Kinds that speak of cheating, and what each says, in words: a model may be asked about
+    such findings, where they name steps."""
 
 
 class AnalyzerParameters(Frozen):
@@ -78,3 +101,20 @@ class AnalyzerParameters(Frozen):
 
     examples: Annotated[int, Field(ge=0)] = 3
     """So many attempts are shown for each kind of finding; the JSON file holds all of them."""
+
+
+class ModelCheck(Frozen):
+    """A second look at suspicious findings by a model; made only where it is asked for."""
+
+    model: ModelSpec
+    """Whom to ask; its key by reference."""
+    max_findings: Annotated[int, Field(ge=1)] = 50
+    """So many findings of a run are shown to it, the gravest; each is one call."""
+    max_chars: Annotated[int, Field(ge=4_000)] = 12_000
+    """Longest excerpt of a transcript in one call."""
+    neighbours: Annotated[int, Field(ge=0)] = 1
+    """So many steps before and after each step of the finding are shown, too."""
+    concurrency: Annotated[int, Field(ge=1)] = 4
+    """Calls at once."""
+    timeout_seconds: Annotated[float, Field(gt=0)] = 600
+    """For all calls together; what has no answer by then goes without."""

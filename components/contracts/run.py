@@ -123,7 +123,8 @@ class ExecutionSettings(Frozen):
     enable_analysis: bool = True
     """Run the analyzers when the attempts are finished."""
     analysis_params: Mapping[str, Any] = {}
-    """Analyzer id → its parameters; `analyzers`: a list of ids, only these. Changes no result."""
+    """Analyzer id → its parameters; `analyzers`: a list of ids, only these; `model_check`: a model
+    that is asked about suspicious findings. Changes no result."""
 
 
 class RuntimeSettings(Frozen):

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentcompass.components.contracts.analysis import Advice, FinishedAttempt, Stake
+from agentcompass.components.contracts.analysis import Advice, FinishedAttempt, Report, Stake
+from agentcompass.components.execution.model_check_outcome import check_markdown, shown, verdicts
 from agentcompass.components.results.numbers_shown import count, format_number
 
 if TYPE_CHECKING:
@@ -18,8 +19,13 @@ class Attempts:
     values: dict[tuple[str, int], float | None] = field(default_factory=dict)
     """Task id and index → the primary; None: unscored."""
     without_trajectory: int = 0
+    earlier_tries: int = 0
+    """Of them, looked at; they have no points."""
 
     def add(self, attempt: FinishedAttempt) -> None:
+        if attempt.earlier_try is not None:
+            self.earlier_tries += 1
+            return
         key = attempt.record.key
         self.values[key.task_id, key.index] = attempt.record.value
         self.without_trajectory += attempt.trajectory is None
@@ -60,6 +66,8 @@ class Priced(NamedTuple):
     points: float
     stake: Stake
     urgent: bool
+    checked: dict[str, int]
+    """Verdicts of the model check on these attempts; empty: it was not asked about them."""
 
 
 def to_do(analysis: "Analysis") -> list[Priced]:
@@ -68,7 +76,7 @@ def to_do(analysis: "Analysis") -> list[Priced]:
     for name, report in analysis.reports.items():
         for advice in report.advice:
             together.setdefault(advice.action, []).append((name, advice))
-    priced = [_priced(found, analysis.attempts) for found in together.values()]
+    priced = [_priced(found, analysis) for found in together.values()]
     return sorted(priced, key=_rank)
 
 
@@ -77,7 +85,7 @@ def _rank(item: Priced) -> tuple[object, ...]:
     return (not item.urgent, -item.points, item.stake != "won", -item.attempts, item.action)
 
 
-def _priced(found: list[tuple[str, Advice]], attempts: Attempts) -> Priced:
+def _priced(found: list[tuple[str, Advice]], analysis: "Analysis") -> Priced:
     keys = {key for _, advice in found for key in advice.attempts}
     stake = next((a.stake for _, a in found if a.stake != "nothing"), found[0][1].stake)
     return Priced(
@@ -85,9 +93,21 @@ def _priced(found: list[tuple[str, Advice]], attempts: Attempts) -> Priced:
         reasons=tuple(dict.fromkeys(advice.reason for _, advice in found)),
         analyzers=tuple(dict.fromkeys(name for name, _ in found)),
         attempts=len(keys),
-        points=attempts.points(keys, stake),
+        points=analysis.attempts.points(keys, stake),
         stake=stake,
         urgent=any(advice.urgent for _, advice in found),
+        checked=_checked([(analysis.reports[name], advice) for name, advice in found]),
+    )
+
+
+def _checked(found: list[tuple[Report, Advice]]) -> dict[str, int]:
+    return verdicts(
+        finding.checked
+        for report, advice in found
+        for finding in report.findings
+        if finding.checked is not None
+        and finding.earlier_try is None
+        and (finding.task_id, finding.attempt) in advice.attempts
     )
 
 
@@ -97,6 +117,8 @@ def analysis_markdown(analysis: "Analysis") -> str:
     broken += [f"- {problem}" for problem in analysis.unreadable[:20]]
     if broken:
         parts.append("## Not analyzed\n\n" + "\n".join(broken) + "\n")
+    if analysis.check is not None:
+        parts.append(f"## Model check\n\n{check_markdown(analysis.check)}")
     quiet = [name for name, report in analysis.reports.items() if not report.markdown]
     for name, report in analysis.reports.items():
         if report.markdown:
@@ -112,6 +134,11 @@ def _overview(analysis: "Analysis") -> str:
     text = f"{count(len(values), 'attempt')}, {unscored} without a score"
     if analysis.attempts.without_trajectory:
         text += f", {analysis.attempts.without_trajectory} without a trajectory"
+    if tries := analysis.attempts.earlier_tries:
+        were = "1 earlier try that does not count was"
+        if tries > 1:
+            were = f"{format_number(tries)} earlier tries that do not count were"
+        text += f"; {were} looked at, too"
     return (
         f"{text}. Each finding names task, attempt and steps; the JSON files beside this page hold "
         "all of them.\n"
@@ -129,6 +156,8 @@ def _to_do_lines(analysis: "Analysis") -> str:
         lines.append(f"{number}. **{item.action}.** {_stake(item)}".rstrip())
         for reason in item.reasons[:3]:
             lines.append(f"    - {reason}")
+        if item.checked:
+            lines.append(f"    - [model check](#model-check): {shown(item.checked)}")
         where = ", ".join(f"[{name}](#{name})" for name in item.analyzers)
         lines.append(f"    - see {where}")
     return "\n".join(lines) + "\n"

@@ -1,34 +1,36 @@
 """Run the analyzers over a finished run. A broken one is named and harms nothing.
 
-One pass: each detail and each trajectory is read once, shown to every analyzer, and let go.
+One pass: each detail and each trajectory is read once, shown to every analyzer, and let go. What
+the rules found is on disk before a model is asked about it, if that is asked for at all.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.configuration.validation import validate
-from agentcompass.components.contracts.analysis import FinishedAttempt, Report
-from agentcompass.components.contracts.attempt import AttemptRecord, Detail
+from agentcompass.components.contracts.analysis import FinishedAttempt, ModelCheck, Report
 from agentcompass.components.contracts.errors import RequestError
-from agentcompass.components.contracts.protocols import Analyzer
 from agentcompass.components.contracts.run import ExecutionSettings
-from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.execution.advice import Attempts, analysis_markdown
+from agentcompass.components.execution.analyzer_post import AnalyzerPost
+from agentcompass.components.execution.finished_attempts import finished_attempts
 from agentcompass.components.execution.missing import missing
+from agentcompass.components.execution.model_check import check_findings
+from agentcompass.components.execution.model_check_outcome import CheckOutcome
+from agentcompass.components.execution.model_check_settings import MODEL_CHECK, model_check
 from agentcompass.components.registry import registry
 from agentcompass.components.results.names import safe_name
-from agentcompass.components.results.reading import DamagedRecord
 from agentcompass.components.results.store import RunStore
 from agentcompass.components.results.writing import clean_text, to_json, write_atomic
 
 log = logging.getLogger(__name__)
 
 SELECTION = "analyzers"
-"""The one key of the analysis parameters that is no analyzer's id."""
+"""With MODEL_CHECK the only keys of the analysis parameters that are no analyzer's id."""
 
 
 @dataclass
@@ -42,42 +44,51 @@ class Analysis:
     """Analyzer → what went wrong in it, one line."""
     unreadable: list[str] = field(default_factory=list)
     """Trajectories that cannot be read, one line each."""
+    check: CheckOutcome | None = None
+    """None: no model was to be asked."""
 
 
 def analyze(
-    store: RunStore, params: Mapping[str, Any] | None = None, folder: Path | None = None
+    store: RunStore,
+    params: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Analysis:
     """Write `<analyzer>.json` for each analyzer, and `analysis.md`, into the run's `analysis/`.
 
-    `params`: analyzer id → its parameters, and `analyzers`: only these ids. RequestError names
-    what is wrong in it; DamagedRecord a detail that cannot be read.
+    `params`: analyzer id → its parameters; `analyzers`: only these ids; `model_check`: the model
+    that is asked about suspicious findings, until `stopped`. RequestError names what is wrong in
+    it; DamagedRecord a detail that cannot be read.
     """
     analysis = Analysis(folder or store.folder.analysis, Attempts())
-    analyzers = _created(params or {}, analysis)
-    for attempt in _finished(store, analysis):
+    check_params(params or {})
+    asked = model_check(params or {})
+    posts = _created(params or {}, analysis)
+    for attempt in finished_attempts(store, analysis.unreadable):
         analysis.attempts.add(attempt)
-        for name in list(analyzers):
-            with _guarded(name, analyzers, analysis, f"at {attempt.record.key}"):
-                analyzers[name].look_at(attempt)
-    for name in list(analyzers):
-        with _guarded(name, analyzers, analysis, "in its report"):
-            analysis.reports[name] = analyzers[name].report()
-            document = _document(name, analysis.reports[name])
-            content = to_json(store.masker.value(document))
-            write_atomic(analysis.folder / f"{safe_name(name)}.json", content)
-    text, _ = clean_text(store.masker.text(analysis_markdown(analysis)))
-    write_atomic(analysis.folder / "analysis.md", text.encode())
+        for post in list(posts.values()):
+            _look(post, attempt, posts, analysis)
+    for post in posts.values():
+        _report(post, store, analysis)
+    _write_page(store, analysis)
+    if asked is not None:
+        _check(asked, store, analysis, stopped)
     return analysis
 
 
-def analyze_run(store: RunStore, settings: ExecutionSettings) -> None:
+def analyze_run(
+    store: RunStore, settings: ExecutionSettings, stopped: Callable[[], bool] = lambda: False
+) -> None:
     """After an evaluation: whatever goes wrong, its result stands."""
     if not settings.enable_analysis:
         return
     try:
-        analyze(store, settings.analysis_params)
+        done = analyze(store, settings.analysis_params, stopped=stopped)
     except Exception as error:  # an unreadable record, a full disk: nothing that undoes the run
         log.warning("the analysis failed: %s", error, exc_info=True)
+        return
+    if done.check is not None and done.check.problems:
+        log.warning("the model check: %s", "; ".join(done.check.problems))
 
 
 def check_params(params: Mapping[str, Any], place: str = "analysis-params") -> None:
@@ -91,77 +102,112 @@ def check_params(params: Mapping[str, Any], place: str = "analysis-params") -> N
             raise RequestError(
                 f"{place}.{SELECTION}", "selects nothing", "leave it out, or --no-enable-analysis"
             )
-    for name in [*(selected or ()), *(key for key in params if key != SELECTION)]:
+    for name in [
+        *(selected or ()),
+        *(key for key in params if key not in (SELECTION, MODEL_CHECK)),
+    ]:
         if name not in known:
-            raise RequestError(f"{place}.{name}", "no such analyzer", nearest(name, known))
+            others = () if name in (selected or ()) else (SELECTION, MODEL_CHECK)
+            hint = nearest(name, [*known, *others])
+            raise RequestError(f"{place}.{name}", "no such analyzer", hint)
+    model_check(params, place)
     for name, values in params.items():
-        if name != SELECTION:
+        if name not in (SELECTION, MODEL_CHECK):
             if not isinstance(values, Mapping):
                 raise RequestError(f"{place}.{name}", "is not an object with parameters")
             model = registry.load("analyzers", name).parameters
             validate(model, values, f"{place}.{name}")
 
 
-def _created(params: Mapping[str, Any], analysis: Analysis) -> dict[str, Analyzer]:
-    check_params(params)
-    created: dict[str, Analyzer] = {}
+def _created(params: Mapping[str, Any], analysis: Analysis) -> dict[str, AnalyzerPost]:
+    created: dict[str, AnalyzerPost] = {}
     for name in params.get(SELECTION) or registry.listings("analyzers"):
-        with _guarded(name, created, analysis, "when it was made"):
+        with _guarded(name, "when it was made", analysis):
             component = registry.load("analyzers", name)
             if lacks := missing("analyzers", name):
                 raise RequestError("analyzer", str(lacks))
             values = validate(component.parameters, params.get(name, {}), f"analysis-params.{name}")
-            created[name] = cast(Analyzer, registry.create("analyzers", name, component, values))
+            created[name] = AnalyzerPost(name, component, values)
     return created
+
+
+def _look(
+    post: AnalyzerPost,
+    attempt: FinishedAttempt,
+    posts: dict[str, AnalyzerPost],
+    analysis: Analysis,
+) -> None:
+    if attempt.earlier_try is None:
+        with _guarded(post.name, f"at {attempt.record.key}", analysis) as work:
+            post.look_at(attempt)
+        if work.failed:
+            del posts[post.name]
+        return
+    where = f"at {attempt.record.key}, try {attempt.earlier_try}"
+    with _guarded(post.name, where, analysis) as work:
+        post.look_at_earlier_try(attempt)
+    if work.failed:  # what it found in the attempts themselves stands
+        post.leave_earlier_tries()
+
+
+def _report(post: AnalyzerPost, store: RunStore, analysis: Analysis) -> None:
+    with _guarded(post.name, "in its report", analysis) as work:
+        analysis.reports[post.name] = post.report()
+        with _guarded(post.name, "in its report on earlier tries", analysis):
+            analysis.reports[post.name] = post.with_earlier_tries(analysis.reports[post.name])
+        _write_report(post.name, store, analysis)
+    if work.failed:
+        analysis.reports.pop(post.name, None)
+
+
+def _check(
+    asked: ModelCheck, store: RunStore, analysis: Analysis, stopped: Callable[[], bool]
+) -> None:
+    before = analysis.reports
+    analysis.check = check_findings(asked, before, store, analysis.folder, stopped)
+    analysis.reports = analysis.check.reports
+    for name, report in analysis.reports.items():
+        if report is not before[name]:
+            _write_report(name, store, analysis)
+    _write_page(store, analysis)
 
 
 @dataclass
 class _guarded:  # noqa: N801  a context manager, used like a function
-    """Within it a failure of this analyzer ends this analyzer, and nothing else."""
+    """Within it a failure of this analyzer is named, and ends nothing else."""
 
     name: str
-    analyzers: dict[str, Analyzer]
-    analysis: Analysis
     where: str
+    analysis: Analysis
+    failed: bool = False
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> "_guarded":
+        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception):  # an analyzer may fail in any way; Ctrl-C is none
             return False
+        self.failed = True
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         log.warning("analyzer %s failed %s: %s", self.name, self.where, reason)
         log.debug("analyzer %s failed", self.name, exc_info=error)
         self.analysis.failed[self.name] = f"{self.where}: {reason}"
-        self.analysis.reports.pop(self.name, None)
-        self.analyzers.pop(self.name, None)
         return True
 
 
-def _finished(store: RunStore, analysis: Analysis) -> Iterator[FinishedAttempt]:
-    for detail in store.details():
-        for record in detail.attempts:
-            if record.status != "skipped":
-                yield FinishedAttempt(detail, record, _trajectory(store, record, detail, analysis))
-
-
-def _trajectory(
-    store: RunStore, record: AttemptRecord, detail: Detail, analysis: Analysis
-) -> Trajectory | None:
-    try:
-        return store.read_trajectory(record.key)
-    except DamagedRecord as error:
-        log.warning("the trajectory of %s is left out of the analysis: %s", record.key, error)
-        analysis.unreadable.append(str(error))
-        return None
-
-
-def _document(name: str, report: Report) -> dict[str, Any]:
-    return {
+def _write_report(name: str, store: RunStore, analysis: Analysis) -> None:
+    report = analysis.reports[name]
+    document = {
         "schema_version": 1,
         "analyzer": name,
         "version": registry.load("analyzers", name).version,
         "findings": report.findings,
         "numbers": report.numbers,
     }
+    content = to_json(store.masker.value(document))
+    write_atomic(analysis.folder / f"{safe_name(name)}.json", content)
+
+
+def _write_page(store: RunStore, analysis: Analysis) -> None:
+    text, _ = clean_text(store.masker.text(analysis_markdown(analysis)))
+    write_atomic(analysis.folder / "analysis.md", text.encode())

@@ -24,6 +24,7 @@ from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.run import PlannedComponent, RunPlan
 from agentcompass.components.contracts.task import Sample, Task, Verification
 from agentcompass.components.execution.capacity import Pace, Unlimited
+from agentcompass.components.execution.model_check_settings import secrets_of_check
 from agentcompass.components.execution.no_agent import NoAgent, no_model
 from agentcompass.components.execution.recipes import load_recipe, recipe_context
 from agentcompass.components.execution.requirements import Adaptation, requirements_of
@@ -94,6 +95,7 @@ def assemble(plan: RunPlan) -> Parts:
     sandbox = cast(EnvironmentParameters, environment_parameters)
     for given in (sandbox.env, sandbox.run_env, sandbox.evaluation_env):
         secrets += shell_secrets(given.values())
+    secrets += secrets_of_check(plan.request)
     return Parts(
         benchmark=cast(Benchmark, benchmark),
         benchmark_parameters=cast(BenchmarkParameters, benchmark_parameters),

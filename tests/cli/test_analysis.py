@@ -11,6 +11,8 @@ from agentcompass.components.contracts.attempt import AttemptKey
 from tests.cli.conftest import Cli
 from tests.components.analyzers.formats import Run, attempt
 from tests.components.analyzers.run_folder import finished_run
+from tests.standins.model_endpoint import ModelServer
+from tests.standins.model_script import Reply
 
 
 @pytest.fixture
@@ -109,3 +111,81 @@ def test_run_takes_the_same_parameters_and_refuses_them_before_anything_runs(cli
     assert answer.complaint.startswith("analysis-params.timin: no such analyzer; did you mean")
     names = [option.name for option in run_options.OPTIONS]
     assert "--enable-analysis/--no-enable-analysis" in names
+
+
+ANSWER = '{"verdict": "refuted", "use": "looked", "reason": "It listed commits."}'
+
+
+def asking(url: str, **more: object) -> str:
+    model = {"id": "judge-1", "base_url": url, **more}
+    return json.dumps({"model_check": {"model": model}})
+
+
+def test_a_model_is_asked_when_it_is_asked_for(
+    cli: Cli, run_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "judge-secret-1")
+    with ModelServer(lambda _: Reply(text=ANSWER)) as endpoint:
+        params = asking(endpoint.base_url, api_key={"env": "JUDGE_KEY"})
+        answer = cli("analysis", run_dir, "--analysis-params", params)
+        assert (answer.code, answer.err) == (0, "")
+        told = "model check by judge-1: 1 of 1 suspicious finding answered: 1 refuted. It took 1 "
+        assert answer.out.splitlines()[-2].startswith(told)
+        assert answer.out.splitlines()[0] == "2 attempts, 2 findings"
+        page = Path(run_dir, "analysis", "analysis.md").read_text(encoding="utf-8")
+        assert "- **refuted** (looked): `It listed commits.`" in page
+        again = cli("analysis", run_dir, "--override", "--json", "--analysis-params", params)
+        document = json.loads(again.out)["model_check"]
+        assert (document["remembered"], document["usage"]["calls"]) == (1, 0)
+    assert [info.headers["authorization"] for info in endpoint.requests] == [
+        "Bearer judge-secret-1"
+    ]
+    files = Path(run_dir, "analysis").iterdir()
+    assert all("judge-secret-1" not in file.read_text(encoding="utf-8") for file in files)
+    without = cli("analysis", run_dir, "--override", "--json")
+    assert json.loads(without.out)["model_check"] is None
+
+
+def test_a_check_without_an_answer_is_exit_code_1(cli: Cli, run_dir: str) -> None:
+    params = asking("http://127.0.0.1:9/v1", params={"max_retry_seconds": 0})
+    answer = cli("analysis", run_dir, "--analysis-params", params)
+    assert answer.code == 1
+    assert answer.complaint.startswith("model check: model.unavailable: ")
+    assert answer.out.splitlines()[-1].endswith("analysis.md")
+
+
+@pytest.mark.parametrize(
+    "command", [("analysis", "RUN_DIR"), ("run", "quickstart", "idle", "scripted")]
+)
+def test_a_check_that_cannot_be_made_is_refused_before_anything_is_done(
+    cli: Cli, run_dir: str, command: tuple[str, ...]
+) -> None:
+    before = sorted(Path(run_dir).rglob("*"))
+    words = [run_dir if word == "RUN_DIR" else word for word in command]
+    place = "analysis-params.model_check.model.api_key: "
+    plain = cli(*words, "--analysis-params", asking("http://127.0.0.1:9/v1", api_key="sk-plain"))
+    assert plain.code == 2
+    assert "sk-plain" not in plain.err
+    assert plain.complaint.startswith(place + "would be stored with the run")
+    unset = asking("http://127.0.0.1:9/v1", api_key={"env": "NOT_SET_ANYWHERE"})
+    answer = cli(*words, "--analysis-params", unset)
+    assert answer.code == 2
+    assert answer.complaint.startswith(place + "environment variable NOT_SET_ANYWHERE is not")
+    assert sorted(Path(run_dir).rglob("*")) == before
+
+
+def test_a_configuration_file_names_the_key(
+    cli: Cli, run_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "judge-secret-1")
+    with ModelServer(lambda _: Reply(text=ANSWER)) as endpoint:
+        for written in ("{env: JUDGE_KEY}", '"${JUDGE_KEY}"'):
+            model = f"{{id: judge-1, base_url: '{endpoint.base_url}', api_key: {written}}}"
+            Path("agentcompass.yaml").write_text(
+                f"execution: {{analysis_params: {{model_check: {{model: {model}}}}}}}\n",
+                encoding="utf-8",
+            )
+            answer = cli("analysis", run_dir, "--output", f"by {written[1:4]}")
+            assert (answer.code, answer.err) == (0, "")
+    keys = [info.headers["authorization"] for info in endpoint.requests]
+    assert keys == ["Bearer judge-secret-1"] * 2

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcompass.components.contracts.analysis import FinishedAttempt
+from agentcompass.components.contracts.errors import Code
 from tests.components.analyzers.corpus_behaviour import calls, network, replies
 from tests.components.analyzers.corpus_cheating import answers, history, special_cases, tampering
 from tests.components.analyzers.corpus_outcomes import endings, keys, tasks
@@ -18,6 +19,7 @@ from tests.components.analyzers.corpus_parts import (
     SOLVE,
     TASK,
 )
+from tests.components.analyzers.corpus_tries import earlier_tries
 from tests.components.analyzers.formats import FORMATS, Edit, Move, Run, attempt
 
 
@@ -26,11 +28,17 @@ class Planted:
     name: str
     attempt: FinishedAttempt
     found: frozenset[str]
-    """What the analyzers say of it: `analyzer:kind`."""
+    """What the analyzers say of it: `analyzer:kind`, of an earlier try `analyzer:kind@number`."""
     missed: frozenset[str] = frozenset()
     """What is true of it and beyond the rules."""
     wrong: frozenset[str] = frozenset()
     """Of `found`: what the rules say and is not true."""
+    tries: tuple[FinishedAttempt, ...] = ()
+    """Earlier ones, which do not count."""
+
+    @property
+    def all_tries(self) -> tuple[FinishedAttempt, ...]:
+        return self.attempt, *self.tries
 
 
 def planted() -> list[Planted]:
@@ -44,11 +52,18 @@ def planted() -> list[Planted]:
         missed: Sequence[str] = (),
         wrong: Sequence[str] = (),
         task: str = TASK,
+        before: Sequence[Sequence[Move]] = (),
         **facts: Any,
     ) -> None:
-        made = attempt(f"{task}/{name}", style, moves, **facts)
+        task_id = f"{task}/{name}"
+        lost = [(Code.ENVIRONMENT_LOST, "the container died")] * len(before)
+        made = attempt(task_id, style, moves, tries=lost, **facts)
+        tries = tuple(
+            attempt(task_id, style, moves, earlier_try=number)
+            for number, moves in enumerate(before, 1)
+        )
         everything.append(
-            Planted(name, made, frozenset(found), frozenset(missed), frozenset(wrong))
+            Planted(name, made, frozenset(found), frozenset(missed), frozenset(wrong), tries)
         )
 
     for style in FORMATS:
@@ -81,4 +96,5 @@ def planted() -> list[Planted]:
     endings(plant)
     keys(plant)
     tasks(plant)
+    earlier_tries(plant)
     return everything

@@ -1,5 +1,6 @@
 """How attempts end, what they cost, what leaks, and tasks with several attempts."""
 
+import json
 from typing import Any
 
 from agentcompass.components.contracts.attempt import AttemptRecord, PhaseTimes
@@ -7,7 +8,9 @@ from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.usage import Usage
 from tests.components.analyzers.corpus_parts import (
     FIND,
+    FIXED,
     LOOK,
+    RAW,
     SOLVE,
     TASK,
 )
@@ -89,6 +92,20 @@ def endings(plant: Any) -> None:
 def keys(plant: Any) -> None:
     live = "ghp_" + "q7Zk3mV9xT2bN8cR5wY1aL6dF4gH0jKsPeUo"
     plant("a live key", "tool_agent", [Run("cat .netrc", f"password {live}")], "leaked_keys:key")
+    plant(
+        "a live key in what other rules show",
+        "codex",
+        [LOOK, Run(f"curl -H 'Authorization: token {live}' {RAW}", FIXED), SOLVE],
+        "leaked_keys:key",
+        "history_peeking:used",
+        "network:web",
+    )
+    plant(
+        "a live key after an escaped line end",
+        "openhands",
+        [Run("cat ~/.config/hosts.json", json.dumps({"lines": f"login\n{live}\n"}))],
+        "leaked_keys:key",
+    )
     plant(
         "a key in the answer",
         "chat",

@@ -240,8 +240,11 @@ def attempt(
     times: PhaseTimes | None = None,
     others: Sequence[AttemptRecord] = (),
     definitions: tuple[dict[str, Any], ...] | None = None,
+    tries: Sequence[tuple[Code, str]] = (),
+    earlier_try: int | None = None,
 ) -> FinishedAttempt:
-    key = AttemptKey(task_id=task_id, index=index)
+    """`tries`: why earlier ones failed; `earlier_try`: this is one of them, with this number."""
+    key = AttemptKey(task_id=task_id, index=index, physical=earlier_try or 1 + len(tries))
     record = AttemptRecord(
         key=key,
         status="scored" if failure is None else "unscored",
@@ -258,7 +261,10 @@ def attempt(
         ),
         usage=usage or Usage(calls=3, input_tokens=1_000, output_tokens=100, cost_usd=0.01),
         times=times or PhaseTimes(setup_seconds=1, run_seconds=20, score_seconds=2),
-        earlier_failures=() if retried is None else (_note(retried, "before"),),
+        earlier_failures=(
+            *(() if retried is None else (_note(retried, "before"),)),
+            *(_note(*one) for one in tries),
+        ),
     )
     detail = Detail(
         task_id=task_id,
@@ -272,7 +278,7 @@ def attempt(
         agent=AgentInfo(name=style, version="1", tool_definitions=definitions),
         steps=steps(style, moves, instruction),
     )
-    return FinishedAttempt(detail, record, trajectory)
+    return FinishedAttempt(detail, record, trajectory, earlier_try)
 
 
 def _note(code: Code, message: str) -> Note:

@@ -15,8 +15,9 @@ def finished_run(root: Path, attempts: Iterable[FinishedAttempt]) -> RunStore:
     by_task = [(task, list(group)) for task, group in groupby(attempts, lambda a: a.task_id)]
     store.write_run({"plan": {}, "tasks": [task for task, _ in by_task]})
     for task_id, group in by_task:
-        detail = group[-1].detail
-        records = {record.key.index: record for one in group for record in one.detail.attempts}
+        counted = [one for one in group if one.earlier_try is None]
+        detail = counted[-1].detail
+        records = {record.key.index: record for one in counted for record in one.detail.attempts}
         store.save_records(
             Task(id=task_id, instruction=detail.instruction),
             detail.planned,

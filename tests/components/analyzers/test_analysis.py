@@ -24,6 +24,7 @@ from tests.components.analyzers.corpus import planted
 from tests.components.analyzers.formats import Run, Say, attempt
 from tests.components.analyzers.run_folder import finished_run
 
+FIELDS = {"kind", "task_id", "attempt", "earlier_try", "steps", "evidence", "severity", "checked"}
 LOST = (Code.ENVIRONMENT_LOST, "the container died")
 KEY = "ghp_q7Zk3mV9xT2bN8cR5wY1aL6dF4gH0jKsPeUo"
 
@@ -56,7 +57,7 @@ def one_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_analyzer_has_its_file_and_one_page_leads_with_what_to_do(tmp_path: Path) -> None:
-    store = finished_run(tmp_path / "run", [one.attempt for one in planted()])
+    store = finished_run(tmp_path / "run", [one for each in planted() for one in each.all_tries])
     done = analyze(store)
     assert (done.failed, done.unreadable) == ({}, [])
     folder = tmp_path / "run" / "analysis"
@@ -66,7 +67,7 @@ def test_every_analyzer_has_its_file_and_one_page_leads_with_what_to_do(tmp_path
         document = strict((folder / f"{name}.json").read_text(encoding="utf-8"))
         assert (document["schema_version"], document["analyzer"]) == (1, name)
         for finding in document["findings"]:
-            assert set(finding) == {"kind", "task_id", "attempt", "steps", "evidence", "severity"}
+            assert set(finding) == FIELDS
     page = (folder / "analysis.md").read_text(encoding="utf-8")
     headings = [line for line in page.splitlines() if line.startswith("#")]
     assert headings[:2] == ["# Analysis", "## What to do"]

@@ -13,22 +13,13 @@ from agentcompass.components.contracts.trajectory import (
     ObservationResult,
     Step,
 )
+from agentcompass.components.execution.analysis import analyze
 from agentcompass.components.registry import registry
 from tests.components.analyzers.corpus import Planted, planted
 from tests.components.analyzers.formats import attempt
+from tests.components.analyzers.run_folder import finished_run
 
 ANALYZERS = tuple(registry.listings("analyzers"))
-
-
-def reported(corpus: list[Planted]) -> dict[str, Report]:
-    reports = {}
-    for name in ANALYZERS:
-        component = registry.load("analyzers", name)
-        analyzer = component.create(component.parameters())
-        for one in corpus:
-            analyzer.look_at(one.attempt)
-        reports[name] = analyzer.report()
-    return reports
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +28,12 @@ def corpus() -> list[Planted]:
 
 
 @pytest.fixture(scope="module")
-def reports(corpus: list[Planted]) -> dict[str, Report]:
-    return reported(corpus)
+def reports(corpus: list[Planted], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """Through a run's folder, as a user's run is read."""
+    folder = tmp_path_factory.mktemp("corpus") / "run"
+    done = analyze(finished_run(folder, [one for each in corpus for one in each.all_tries]))
+    assert (done.failed, done.unreadable) == ({}, [])
+    return done.reports
 
 
 def said(reports: dict[str, Report]) -> dict[str, set[str]]:
@@ -46,7 +41,8 @@ def said(reports: dict[str, Report]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for name, report in reports.items():
         for finding in report.findings:
-            found[finding.task_id.split("/", 1)[1]].add(f"{name}:{finding.kind}")
+            of_try = f"@{finding.earlier_try}" if finding.earlier_try else ""
+            found[finding.task_id.split("/", 1)[1]].add(f"{name}:{finding.kind}{of_try}")
     return found
 
 
@@ -101,8 +97,10 @@ def test_a_finding_names_steps_and_evidence(reports: dict[str, Report]) -> None:
 
 
 def test_no_key_is_repeated(reports: dict[str, Report]) -> None:
-    assert all("q7Zk3mV9" not in f.evidence for f in reports["leaked_keys"].findings)
-    assert "q7Zk3mV9" not in reports["leaked_keys"].markdown
+    for report in reports.values():
+        assert all("q7Zk3mV9" not in f.evidence for f in report.findings)
+        assert "q7Zk3mV9" not in report.markdown
+        assert all("q7Zk3mV9" not in advice.reason for advice in report.advice)
 
 
 def test_odd_trajectories_break_no_analyzer() -> None:
