@@ -111,6 +111,8 @@ def connect(note: Callable[[str], None]) -> None:
         note(f"Prefect UI: {state.ui_url}")
     settings = Path(__file__).with_name("logging.yml")
     os.environ.setdefault("PREFECT_LOGGING_SETTINGS_PATH", str(settings))
+    # What is said before the flow begins is for the console and the log file only.
+    os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
     os.environ.setdefault("DO_NOT_TRACK", "1")
 
 

@@ -44,9 +44,7 @@ async def evaluate(request: RequestForm) -> Outcome | State[Outcome]:
             # A failure that stops the attempts is in `run.failure`: what is finished still counts.
             await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
             await aggregate()
-            await publish_results(
-                run
-            )  # here: an artifact stands on the page of the flow it is made in
+            await publish_results(run)
             await analyze()
             await publish_analysis(run)
         return final_state(run)

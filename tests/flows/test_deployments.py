@@ -143,7 +143,7 @@ def test_the_form_offers_what_is_registered(deployed: Deployed) -> None:
     assert {"oracle", "tool_agent"} <= set(ids["harness"])
     assert "docker" in fields["environment"]["properties"]["id"]["enum"]
     assert not [name for name, field in fields.items() if not field.get("description")]
-    for model in ("ExecutionSettings", "RuntimeSettings", "ModelSpec", "SecretReference"):
+    for model in ("ExecutionSettings", "RuntimeSettings", "ModelSpec"):
         properties = definitions[model]["properties"]
         undescribed = [n for n, f in properties.items() if not f.get("description")]
         assert not undescribed, f"{model}: {undescribed}"
