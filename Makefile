@@ -10,7 +10,7 @@ demo: $(VENV)/.installed          ## measure the known-good agent: no key, no do
 	$(BIN)/agentcompass run quickstart oracle scripted
 
 test: $(VENV)/.installed-dev      ## every test
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist worksteal
 
 check: lint types imports test    ## what must pass before a commit
 

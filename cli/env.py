@@ -122,10 +122,12 @@ async def _search(environments: tuple[str, ...], env_params: dict[str, Any] | No
         raise RequestError("env-params", "belongs to one environment", "name it with --env")
     names = environments or tuple(registry.listings("environments"))
     search = await leftovers.find(names, env_params or {})
-    for name, why in search.not_asked.items():
-        if name in environments:
-            raise CommandFailed(f"{name} cannot be asked: {why}")
-        complain(f"{name} not asked: {why}")
+    for name in environments:
+        if name in search.not_asked:
+            raise CommandFailed(f"{name} cannot be asked: {search.not_asked[name]}")
+    if search.not_asked:
+        silent = ", ".join(sorted(search.not_asked))
+        complain(f"not asked: {silent} (why: agentcompass env list --env ID)")
     return search
 
 

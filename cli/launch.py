@@ -9,7 +9,7 @@ import click
 
 from agentcompass.cli.rendering.columns import columns
 from agentcompass.cli.rendering.launch import label, table_lines
-from agentcompass.cli.rendering.plan import plan_document, plan_lines
+from agentcompass.cli.rendering.plan import brief_lines, plan_document
 from agentcompass.cli.run_command import RunCommand
 from agentcompass.cli.run_options import with_options
 from agentcompass.cli.streams import complain, put
@@ -48,16 +48,17 @@ def _dry_run(planned: "PlannedLaunch", *, as_json: bool) -> int:
     from agentcompass.cli.run_checks import check
     from agentcompass.components.configuration.secrets import holding
 
-    documents, bad = [], False
+    documents, bad, attempts = [], False, 0
     for request, secrets in planned.requests:
         with holding(secrets):
             checked = check(request, install=False)
             problems = preflight_of(checked)
         bad = bad or bool(problems)
         documents.append(plan_document(checked) | {"problems": list(problems)})
+        attempts += documents[-1]["planned_attempts"]
         if not as_json:
             put(f"── {label(request)}")
-            for line in plan_lines(checked):
+            for line in brief_lines(checked):
                 put(line)
             for problem in problems:
                 complain(f"agentcompass: {label(request)}: {problem}")
@@ -65,7 +66,7 @@ def _dry_run(planned: "PlannedLaunch", *, as_json: bool) -> int:
         document = {"name": planned.name, "requests": documents, "exit_code": 3 if bad else 0}
         put(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
     else:
-        put(f"{len(planned.requests)} requests")
+        put(f"{len(planned.requests)} requests, {attempts} attempts; every parameter: --json")
     return 3 if bad else 0
 
 
@@ -77,15 +78,16 @@ def _carry_out(planned: "PlannedLaunch", *, as_json: bool) -> int:
     from agentcompass.components.configuration.secrets import holding
     from agentcompass.components.contracts.errors import PreflightRefused
 
+    attempts = []
     for request, secrets in planned.requests:  # what is wrong in one is told before any is begun
         with holding(secrets):
-            check(request)
+            attempts.append(len(check(request).samples) * request.execution.attempts.k)
     from agentcompass.flows.local import connect, launch_locally
     from agentcompass.flows.server import ServerProblem
 
     settings = planned.requests[0][0].runtime
     with (
-        showing(settings.progress, settings.log_level in QUIET_LEVELS) as (listen, note),
+        showing(settings.progress, settings.log_level in QUIET_LEVELS) as (show, note),
         contextlib.redirect_stdout(sys.stderr),
     ):
         try:
@@ -93,12 +95,14 @@ def _carry_out(planned: "PlannedLaunch", *, as_json: bool) -> int:
             from agentcompass.flows.session import Session
             from agentcompass.flows.together import Member
 
-            sums = TogetherProgress(listen)
+            sums = TogetherProgress(show, attempts)
             members = [
                 Member(request, secrets, Session(listen=sums.listener(), note=note))
                 for request, secrets in planned.requests
             ]
+            sums.members = members
             signal = launch_locally(planned.name, members, planned.task_concurrency, settings, note)
+            sums.finish()
         except ServerProblem as problem:
             raise PreflightRefused((str(problem),)) from problem
     return _tell(planned.name, members, signal, as_json=as_json)

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from agentcompass.cli.optional_run_id import told_apart
 from agentcompass.components.contracts.errors import RequestError
 
 LAST_SECTION = "How to answer"
@@ -36,6 +37,7 @@ class RunOption(click.Option):
 class RunCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
+            args = told_apart(self, ctx, args)
             self._refuse_swallowed(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentcompass.cli.rendering.progress import showing
+from agentcompass.cli.rendering.progress import RunView, showing
 from agentcompass.cli.rendering.results import result_lines
 from agentcompass.cli.streams import complain, put
 from agentcompass.components.contracts.errors import PreflightRefused
@@ -46,12 +46,12 @@ def carry_out(request: RunRequest, secrets: Mapping[str, str]) -> Outcome:
 
     runtime = request.runtime
     with (
-        showing(runtime.progress, runtime.log_level in QUIET_LEVELS) as (listen, note),
+        showing(runtime.progress, runtime.log_level in QUIET_LEVELS) as (show, note),
         # Libraries that print must neither break the last line nor the JSON document.
         contextlib.redirect_stdout(sys.stderr),
     ):
         try:
-            return run_locally(request, secrets, listen, note)
+            return run_locally(request, secrets, lambda progress: show(RunView(progress)), note)
         except ServerProblem as problem:
             raise PreflightRefused((str(problem),)) from problem
 

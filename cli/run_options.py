@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from agentcompass.cli.optional_run_id import LATEST
 from agentcompass.cli.run_command import LAST_SECTION, RunOption
 from agentcompass.cli.values import (
     JsonList,
@@ -216,7 +217,7 @@ OPTIONS = (
         _OUTPUT,
         metavar="[RUN-ID]",
         is_flag=False,
-        flag_value="latest",
+        flag_value=LATEST,
         type=TextValue(empty=False),
         shown_default="off",
         help="Take over scored attempts and checkpoints from this run, or from the one with most "
@@ -317,7 +318,8 @@ OPTIONS = (
         type=JsonObject(),
         shown_default="every analyzer with its own",
         help='{"ANALYZER": {parameters}, …} (agentcompass config docs analyzer ID); '
-        '{"analyzers": ["ID", …]} runs only these.',
+        '{"analyzers": ["ID", …]} runs only these; {"model_check": {"model": …}} asks a model '
+        "about suspicious findings (docs/analysis.md).",
     ),
     _option(
         "--dry-run",

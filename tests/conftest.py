@@ -1,9 +1,12 @@
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from agentcompass.flows.server import USUAL_PORT
 
 # Compiled files are shared with whoever runs after; a test's home is its own.
 os.environ.pop("PREFECT_API_URL", None)
@@ -13,6 +16,23 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 # the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hold the servers' usual port for as long as the tests run.
+
+    Each process of the tests has a server of its own, several start at once, and a free port is
+    only looked for, not held: two that find the usual one free would be given the same.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    held = socket.socket()
+    try:
+        held.bind(("127.0.0.1", USUAL_PORT))
+    except OSError:
+        held.close()  # somebody's own server is there: as good
+        return
+    config.add_cleanup(held.close)
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,27 @@ def plan_lines(checked: Checked) -> list[str]:
     return [_masker(checked).text(line) for line in lines]
 
 
+def brief_lines(checked: Checked) -> list[str]:
+    """The plan of one of many: what was chosen, and of the parameters what the user set."""
+    request = checked.plan.request
+    lines = [
+        _field("benchmark", _chosen(request.benchmark.id, request.benchmark.params)),
+        _field("harness", _chosen(request.harness.id, request.harness.params)),
+        _field("environment", _chosen(request.environment.id, request.environment.params)),
+        _field("model", _chosen(_model(checked), request.model.params)),
+        *(_field("recipe", one.id) for one in checked.plan.recipes),
+        _field("tasks", _tasks(checked)),
+        _field("attempts", _attempts(checked)),
+        _field("results", str(checked.folder)),
+    ]
+    return [_masker(checked).text(line) for line in lines]
+
+
+def _chosen(name: str, params: Mapping[str, Any]) -> str:
+    """`quickstart {"limit": 3}`"""
+    return f"{name} {json.dumps(params, ensure_ascii=False)}" if params else name
+
+
 def _masker(checked: Checked) -> Masker:
     """References stand for secrets already; a parameter may still repeat one."""
     return Masker(checked.parts.secrets)

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from agentcompass.components.benchmarks._git_repository import (
-    DROPPINGS,
     Commit,
     apply_patch,
     make_repository,
     take_patch,
 )
 from agentcompass.components.benchmarks._judge import printable
+from agentcompass.components.benchmarks._patch import DROPPINGS
 from agentcompass.components.benchmarks._task_file import TaskFile
 from agentcompass.components.contracts.attempt import Artifact, Submission
 from agentcompass.components.contracts.errors import Code

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.invalid import own_words
 
 _MEMBERS = frozenset({"bool", "constrained-str", "dict", "float", "int", "none", "str", "tuple"})
 """Names of union members stand in pydantic's locations; a user never wrote them."""
@@ -38,9 +39,11 @@ def _explain(model: type[BaseModel], problem: ErrorDetails, field: str) -> Reque
         parent = _model_at(model, problem["loc"][:-1])
         known = parent.model_fields if parent else {}
         return RequestError(path, "unknown key", nearest(str(problem["loc"][-1]), known))
-    message = problem["msg"][:1].lower() + problem["msg"][1:]
     given = repr(problem["input"])
     shown = given if len(given) <= 60 else given[:57] + "…"
+    if ours := own_words(problem):
+        return RequestError(path, ours if given in ours else f"{ours} (given: {shown})")
+    message = problem["msg"][:1].lower() + problem["msg"][1:]
     return RequestError(path, f"{message}, not {shown}")
 
 

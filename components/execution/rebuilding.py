@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import AgentCompassError, RequestError
+from agentcompass.components.contracts.invalid import first_problem
 from agentcompass.components.contracts.parameters import BenchmarkParameters
 from agentcompass.components.contracts.protocols import Benchmark
 from agentcompass.components.contracts.run import RunPlan
@@ -49,6 +50,8 @@ def planned(store: RunStore) -> tuple[dict[str, Any], RunPlan]:
         document["tasks"] = [str(task) for task in document["tasks"]]
     except (KeyError, TypeError, ValidationError) as error:
         found = " ".join(str(error).split())[:200]
+        if isinstance(error, ValidationError):
+            found = first_problem(error, "the plan")
         raise RequestError("RUN_DIR", f"{store.folder.run_json} holds no plan: {found}") from None
     return document, plan
 

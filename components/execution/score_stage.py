@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from agentcompass.components.contracts.attempt import Checkpoint, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
+from agentcompass.components.contracts.invalid import first_problem
 from agentcompass.components.contracts.reward import check_verdict
 from agentcompass.components.contracts.sandbox import Environment
 from agentcompass.components.execution.deadlines import deadlines, within
@@ -33,11 +34,8 @@ async def judge(
         except ValidationError as error:
             if error.title != Verdict.__name__:
                 raise
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise AgentCompassError(
-                Code.GRADER_INVALID_REWARD, f"verdict.{place}: {first['msg']}"
-            ) from error
+            found = f"verdict.{first_problem(error)}"
+            raise AgentCompassError(Code.GRADER_INVALID_REWARD, found) from error
         check_verdict(verdict, parts.benchmark.primary, parts.benchmark.score_range)
     return verdict
 

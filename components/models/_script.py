@@ -31,6 +31,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
 from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.invalid import first_problem
 from agentcompass.components.contracts.model import FinishReason
 
 FIELD = "model-params.script"
@@ -163,10 +164,7 @@ def read_script(source: str | Mapping[str, Any] | None) -> Script:
     try:
         return Script.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the top"
-        message = first["msg"].removeprefix("Value error, ")
-        raise RequestError(FIELD, f"{where}at {place}: {message}") from None
+        raise RequestError(FIELD, f"{where}at {first_problem(error, 'the top')}") from None
 
 
 def _parsed(path: Path) -> tuple[str, object]:

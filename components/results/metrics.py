@@ -20,6 +20,7 @@ from agentcompass.components.results import statistics
 from agentcompass.components.results.accounts import accounts
 from agentcompass.components.results.estimates import Kind, TaskValue, estimate
 from agentcompass.components.results.metrics_record import (
+    MISSING_NAMED,
     Aggregation,
     CategoryMetrics,
     Coverage,
@@ -69,7 +70,7 @@ def compute_metrics(
 
 
 @dataclass(frozen=True)
-class _Rule:
+class Rule:
     """A metric as two functions of one task."""
 
     name: str
@@ -82,7 +83,11 @@ class _Rule:
     kind: Kind
 
 
-def _rules(k: int, strategy: Strategy, primary: Primary) -> list[_Rule]:
+def headline_rule(k: int, strategy: Strategy, primary: Primary) -> Rule:
+    return _rules(k, strategy, primary)[0]
+
+
+def _rules(k: int, strategy: Strategy, primary: Primary) -> list[Rule]:
     """The metrics of a run, the headline's first."""
     if strategy == "pass":
         return [_any_success(k, lambda task: len(task.values) == k or _successes(task) > 0)]
@@ -95,23 +100,33 @@ def _rules(k: int, strategy: Strategy, primary: Primary) -> list[_Rule]:
     if binary:
         rules.append(_any_success(k, lambda task: len(task.values) == k))
         rules.append(_all_successes(k))
-        rules.extend(_pass_at(j) for j in range(1, k))
+        rules.extend(_pass_at(j) for j in shown_below(k))
     return rules
 
 
-def _mean(name: str, definition: str, kind: Kind) -> _Rule:
-    return _Rule(
+def shown_below(k: int) -> list[int]:
+    """The j < k whose pass@j is told: up to 10 each, then powers of two and 1-2-5 steps.
+
+    A number for every j costs as much as all attempts together, and nobody reads a thousand.
+    """
+    steps = {factor * 10**power for power in range(1, len(str(k))) for factor in (1, 2, 5)}
+    doublings = {2**power for power in range(k.bit_length())}
+    return sorted(j for j in steps | doublings | set(range(1, 11)) if j < k)
+
+
+def _mean(name: str, definition: str, kind: Kind) -> Rule:
+    return Rule(
         name,
         definition,
-        lambda task: statistics.mean([*task.values, *[0.0] * (task.k - len(task.values))]),
+        lambda task: statistics.mean(task.values, of=task.k),
         lambda task: statistics.mean(task.values) if task.values else None,
         "a score",
         kind,
     )
 
 
-def _any_success(k: int, decided: Callable[[TaskOutcome], bool]) -> _Rule:
-    return _Rule(
+def _any_success(k: int, decided: Callable[[TaskOutcome], bool]) -> Rule:
+    return Rule(
         f"pass@{k}",
         f"share of tasks with at least one success among the {k} attempts",
         lambda task: float(_successes(task) > 0),
@@ -121,8 +136,8 @@ def _any_success(k: int, decided: Callable[[TaskOutcome], bool]) -> _Rule:
     )
 
 
-def _all_successes(k: int) -> _Rule:
-    return _Rule(
+def _all_successes(k: int) -> Rule:
+    return Rule(
         f"pass^{k}",
         f"share of tasks solved in all {k} attempts",
         lambda task: float(_successes(task) == k),
@@ -132,8 +147,8 @@ def _all_successes(k: int) -> _Rule:
     )
 
 
-def _pass_at(j: int) -> _Rule:
-    return _Rule(
+def _pass_at(j: int) -> Rule:
+    return Rule(
         f"pass@{j}",
         f"chance that one of {j} attempts succeeds: unbiased estimate 1 - C(n-c, {j}) / C(n, {j}) "
         "from n attempts with c successes, mean over tasks",
@@ -149,7 +164,7 @@ def _successes(task: TaskOutcome) -> int:
 
 
 def _metrics(
-    tasks: Sequence[TaskOutcome], rules: Sequence[_Rule], aggregation: Aggregation
+    tasks: Sequence[TaskOutcome], rules: Sequence[Rule], aggregation: Aggregation
 ) -> tuple[Metric, ...]:
     any_score = any(task.values for task in tasks)
     metrics = []
@@ -194,9 +209,9 @@ def _coverage(tasks: Sequence[TaskOutcome]) -> Coverage:
         scored=scored,
         unscored=sum(record.status == "unscored" for record in records),
         skipped=skipped,
-        missing=sum(len(task.missing) for task in tasks),
+        missing=sum(task.missing for task in tasks),
         missing_attempts=tuple(
-            MissingAttempts(task_id=task.task_id, indexes=task.missing)
+            MissingAttempts(task_id=task.task_id, indexes=task.first_missing(MISSING_NAMED))
             for task in tasks
             if task.missing
         ),
@@ -219,12 +234,12 @@ def _outcomes(tasks: Sequence[TaskOutcome], primary: Primary) -> Outcomes:
         scored=None if binary else len(values),
         unscored={code: codes.count(code) for code in sorted(set(codes))},
         skipped=sum(task.skipped for task in tasks),
-        missing=sum(len(task.missing) for task in tasks),
+        missing=sum(task.missing for task in tasks),
     )
 
 
 def _categories(
-    tasks: Sequence[TaskOutcome], rules: Sequence[_Rule], primary: Primary, unscored: Unscored
+    tasks: Sequence[TaskOutcome], rules: Sequence[Rule], primary: Primary, unscored: Unscored
 ) -> tuple[CategoryMetrics, ...]:
     names = {task.category for task in tasks}
     if names <= {None}:

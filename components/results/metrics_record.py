@@ -56,11 +56,15 @@ class ExtraMetric(Estimate):
     name: str
 
 
+MISSING_NAMED = 100
+
+
 class MissingAttempts(Frozen):
-    """Attempts that were planned and never ended."""
+    """Attempts of a task that were planned and never ended."""
 
     task_id: str
     indexes: tuple[int, ...]
+    """The first MISSING_NAMED of them; Coverage.missing counts all."""
 
 
 class Coverage(Frozen):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agentcompass.components.contracts.attempt import AttemptRecord, Detail, Note
 from agentcompass.components.contracts.errors import Code, Phase, RequestError
@@ -28,17 +29,23 @@ class TaskOutcome:
 
     @property
     def skipped(self) -> int:
-        not_begun = len(self._not_ended) if self.stopped else 0
+        not_begun = self._not_ended if self.stopped else 0
         return not_begun + sum(record.status == "skipped" for record in self.attempts)
 
     @property
-    def missing(self) -> tuple[int, ...]:
-        return () if self.stopped else self._not_ended
+    def missing(self) -> int:
+        return 0 if self.stopped else self._not_ended
+
+    def first_missing(self, most: int) -> tuple[int, ...]:
+        """The indexes of the first of them."""
+        if self.stopped:
+            return ()
+        ended = {record.key.index for record in self.attempts}
+        return tuple(islice((n for n in range(1, self.k + 1) if n not in ended), most))
 
     @property
-    def _not_ended(self) -> tuple[int, ...]:
-        ended = {record.key.index for record in self.attempts}
-        return tuple(index for index in range(1, self.k + 1) if index not in ended)
+    def _not_ended(self) -> int:
+        return self.k - len(self.attempts)
 
 
 def gather(

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.invalid import first_problem
 from agentcompass.components.results.upgrades import Document, Kind, UnknownVersion, upgrade
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -31,9 +32,7 @@ def read_record(path: Path, kind: Kind, model: type[Model]) -> Model | None:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise DamagedRecord(path, f"{place}: {first['msg']}" if place else first["msg"]) from None
+        raise DamagedRecord(path, first_problem(error)) from None
     except RecursionError:
         raise DamagedRecord(path, "nested too deeply") from None
 

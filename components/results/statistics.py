@@ -6,9 +6,12 @@ from fractions import Fraction
 from statistics import NormalDist
 
 
-def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean, the same whatever the order (exactly rounded sum). Needs a value."""
-    return math.fsum(values) / len(values)
+def mean(values: Sequence[float], of: int | None = None) -> float:
+    """Arithmetic mean, the same whatever the order (exactly rounded sum). Needs a value.
+
+    `of`: how many there are, those that are not in `values` being 0.
+    """
+    return math.fsum(values) / (len(values) if of is None else of)
 
 
 def pass_at(n: int, c: int, j: int) -> float | None:
@@ -16,13 +19,15 @@ def pass_at(n: int, c: int, j: int) -> float | None:
 
     1 − C(n−c, j) / C(n, j); None where n < j (it cannot be estimated).
     Source: Chen et al. 2021, "Evaluating Large Language Models Trained on Code"
-    (arXiv 2107.03374), section 2.1. Computed exactly, rounded once.
+    (arXiv 2107.03374), section 2.1. Computed exactly, rounded once; as
+    C(n−j, c) / C(n, c), which is the same and cheap where c is small.
     """
     if j < 1 or not 0 <= c <= n:
         raise ValueError(f"pass_at needs j >= 1 and 0 <= c <= n, got n={n}, c={c}, j={j}")
     if n < j:
         return None
-    return float(1 - Fraction(math.comb(n - c, j), math.comb(n, j)))
+    fewer, more = sorted((c, j))
+    return float(1 - Fraction(math.comb(n - more, fewer), math.comb(n, fewer)))
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:

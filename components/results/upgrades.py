@@ -16,7 +16,7 @@ Upgrade = Callable[[Document], Document]
 
 CURRENT: Mapping[Kind, Version] = {
     "run": 1,
-    "progress": 1,
+    "progress": 2,
     "detail": 2,
     "checkpoint": 2,
     "trajectory": "ATIF-v1.8",
@@ -36,9 +36,15 @@ def _detail_1(document: Document) -> Document:
     return {**document, "schema_version": 2, "attempts": attempts}
 
 
+def _progress_1(document: Document) -> Document:
+    """2 adds `pausing`, `taken_over`, `score`, `interval95` and `expected_seconds_left`."""
+    return {**document, "schema_version": 2}
+
+
 UPGRADES: Mapping[tuple[Kind, Version], Upgrade] = {
     ("checkpoint", 1): _checkpoint_1,
     ("detail", 1): _detail_1,
+    ("progress", 1): _progress_1,
 }
 """By kind and the version they start from. Version 1 is the first of every kind."""
 

@@ -138,7 +138,6 @@ def test_a_graders_odd_complaint_is_stored_too(tmp_path: Path) -> None:
     assert [ascii(line) for line in told if not storable(line)] == []
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_a_whole_run_prints_no_traceback_and_is_recorded(tmp_path: Path) -> None:
     def answer(request: RequestInfo) -> Reply:

@@ -151,7 +151,6 @@ def planned(answer: Answer) -> int:
     return len(json.loads(answer.out)["tasks"])
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_a_copy_at_hand_serves_whole_runs_without_the_hub_and_the_token_is_nowhere(
     hub: HubStandIn, tmp_path: Path

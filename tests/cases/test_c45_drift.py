@@ -22,7 +22,6 @@ from tests.standins.model_endpoint import ModelServer
 from tests.standins.model_script import Reply, RequestInfo
 
 pytestmark = [
-    pytest.mark.xdist_group("prefect"),
     pytest.mark.usefixtures("prefect_home"),
     pytest.mark.timeout(240),
 ]

@@ -139,7 +139,6 @@ def test_what_is_no_json_or_of_another_type_is_refused_with_its_place(
     assert sorted(home.iterdir()) == []
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_what_a_run_saves_is_the_table(tmp_path: Path, endpoint: ModelServer) -> None:
     ask(tmp_path)

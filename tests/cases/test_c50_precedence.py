@@ -74,7 +74,6 @@ def test_what_a_protocol_would_drop_is_refused(
     assert "model-params.seed: anthropic-messages has no such parameter" in answer.complaint
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_the_body_at_the_endpoint_is_the_saved_configuration(
     tmp_path: Path, endpoint: ModelServer

@@ -6,6 +6,7 @@ import pytest
 
 from agentcompass.cli.families import FAMILIES
 from agentcompass.components.configuration.parameter_docs import parameter_docs
+from agentcompass.components.execution import missing
 from agentcompass.components.registry import registry
 from tests.cli.conftest import Cli
 
@@ -39,6 +40,20 @@ def test_the_table_shows_type_default_and_meaning(cli: Cli) -> None:
     assert "integer ≥ 1 or null" in line
     assert "null" in line
     assert "At most this many tasks" in line
+
+
+def test_what_a_component_needs_and_what_brings_it_is_told(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = "needs minisweagent (extra agentcompass[mini-swe-agent]); "
+    shown = cli("config", "docs", "harness", "mini_swe_agent").out.splitlines()
+    assert shown[1] == f"{needs}installed"
+    monkeypatch.setattr(missing, "importable", lambda module: False)
+    shown = cli("config", "docs", "harness", "mini_swe_agent").out.splitlines()
+    assert shown[1].startswith(f"{needs}pip install 'mini-swe-agent")
+    document = json.loads(cli("config", "docs", "harness", "mini_swe_agent", "--json").out)
+    assert (document["extra"], document["missing"]) == ("mini-swe-agent", ["minisweagent"])
+    assert "needs" not in cli("config", "docs", "harness", "oracle").out
 
 
 def test_long_texts_wrap_in_their_column(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,22 @@ def test_one_sandbox_or_one_runs_sandboxes_can_be_chosen(cli: Cli, place: str) -
     assert [row["run_id"] for row in removed["removed"]] == ["run-b"]
     rest = json.loads(cli("env", "list", *HOST, "--env-params", place, "--json").out)
     assert [row["run_id"] for row in rest["leftovers"]] == ["run-a"]
+
+
+def test_what_is_not_set_up_is_told_in_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("MODAL_", "DAYTONA_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    monkeypatch.setenv("MODAL_CONFIG_PATH", "/nowhere/modal.toml")
+    answer = cli("env", "list")
+    assert answer.code == 0
+    assert answer.err == "not asked: daytona, docker, modal (why: agentcompass env list --env ID)\n"
+    assert answer.out.endswith("nothing is left in the others\n")
+    why = cli("env", "list", "--env", "daytona")
+    assert why.code == 4
+    assert "daytona cannot be asked: DAYTONA_API_KEY is not set" in why.err
+    document = json.loads(cli("env", "list", "--json").out)
+    assert set(document["not_asked"]) == {"daytona", "docker", "modal"}
 
 
 @pytest.mark.parametrize(

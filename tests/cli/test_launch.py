@@ -32,7 +32,6 @@ requests:
 """
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_one_refused_request_stops_no_other_and_the_worst_is_the_exit_code(tmp_path: Path) -> None:
     refusal = Reply(text="Incorrect API key provided", status=401)
@@ -61,7 +60,6 @@ def test_one_refused_request_stops_no_other_and_the_worst_is_the_exit_code(tmp_p
         assert not any(str(other) in log for n, other in enumerate(folders) if n != number)
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_a_matrix_runs_under_one_limit(tmp_path: Path) -> None:
     """2 benchmarks x 2 scripted models x k 1 and 3, never more than 3 attempts at once."""
@@ -104,7 +102,18 @@ def test_a_dry_run_shows_every_request_and_spends_nothing(cli: Cli, home: Path) 
     document = json.loads(cli("launch", "l.yaml", "--dry-run", "--json").out)
     assert [len(request["tasks"]) for request in document["requests"]] == [3, 2, 2]
     assert document["exit_code"] == 0
-    assert cli("launch", "l.yaml", "--dry-run").out.endswith("3 requests\n")
+    shown = cli("launch", "l.yaml", "--dry-run").out.splitlines()
+    assert shown[-1] == "3 requests, 11 attempts; every parameter: --json"
+    at = shown.index("── quickstart · idle · scripted")
+    assert [line.split(maxsplit=1) for line in shown[at + 1 : -1]] == [
+        ["benchmark", 'quickstart {"limit": 2}'],
+        ["harness", "idle"],
+        ["environment", "host_process"],
+        ["model", "scripted by scripted"],
+        ["tasks", "2 of 13 from built in: csv-quotes, durations"],
+        ["attempts", "6 (k=3, avg), 3 at once"],
+        ["results", f"{home}/results/scripted__quickstart__idle"],
+    ]
     assert not (home / "results").exists()
 
 

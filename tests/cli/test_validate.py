@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 COMMAND = [sys.executable, "-m", "agentcompass", "validate"]
 TWO = json.dumps({"sample_ids": ["roman-numerals", "merge-intervals"]})

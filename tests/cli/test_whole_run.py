@@ -85,7 +85,7 @@ def test_ctrl_c_in_the_middle_keeps_what_is_there_and_says_so(
     told = []
     for line in process.stderr:
         told.append(line)
-        if "attempts · " in line:
+        if "attempts done · " in line:
             break
     time.sleep(1)
     process.send_signal(signal.SIGINT)

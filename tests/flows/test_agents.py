@@ -13,7 +13,7 @@ from tests.flows.program import agentcompass
 from tests.standins.model_endpoint import ModelServer
 from tests.standins.model_script import Reply
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 QUICKSTART = COMPONENT.create(COMPONENT.parameters())
 SAMPLES: dict[str, Sample] = {s.task.id: s for s in QUICKSTART.load(Path()).samples}

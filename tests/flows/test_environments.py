@@ -26,11 +26,11 @@ from tests.flows.test_agents import SAMPLES, Teacher
 from tests.standins.modal_server import modal_standin
 from tests.standins.model_endpoint import ModelServer
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 DOCKER = json.dumps({"setup": {"image": IMAGE}})
 CLOUD = json.dumps({"setup": {"image": "debian:stable-slim"}})
-TWICE = ["--k", "2", "--task-concurrency", "16", "--json", "--progress", "none"]
+SIXTEEN = ["--task-concurrency", "16", "--json", "--progress", "none"]
 
 
 @pytest.fixture
@@ -63,11 +63,13 @@ everywhere = pytest.mark.parametrize(
 def test_the_known_good_solutions_score_full_and_doing_nothing_scores_nothing(
     tmp_path: Path, place: list[str], harness: str, score: float
 ) -> None:
-    ended = agentcompass("run", "quickstart", harness, "scripted", *place, *TWICE, cwd=tmp_path)
+    k = 2 if harness == "oracle" else 1  # two attempts at one task are strangers
+    words = ["run", "quickstart", harness, "scripted", "--k", str(k), *place, *SIXTEEN]
+    ended = agentcompass(*words, cwd=tmp_path)
     assert ended.exit_code == 0, ended.stderr
     metrics = ended.document["metrics"]
     assert metrics["headline"]["value"] == score
-    assert ended.document["scored"] == 2 * len(SAMPLES)
+    assert ended.document["scored"] == k * len(SAMPLES)
 
 
 @everywhere
@@ -78,7 +80,7 @@ def test_agents_that_work_by_shell_commands_solve_the_tasks_inside(
     wrong = frozenset({"pagination"})
     with ModelServer(Teacher(harness, wrong)) as endpoint:
         ended = agentcompass(
-            "run", "quickstart", harness, "teacher", *place, *TWICE,
+            "run", "quickstart", harness, "teacher", *place, *SIXTEEN,
             "--model-base-url", endpoint.base_url, "--model-api-key", "none",
             cwd=tmp_path,
         )  # fmt: skip

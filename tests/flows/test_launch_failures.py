@@ -7,7 +7,7 @@ import pytest
 
 from tests.flows.program import agentcompass
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 
 def test_a_used_up_quota_ends_one_request_only(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agentcompass.flows import server
 from tests.flows.limit_users import User, connected, most_in_a_second
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 NOBODY = "http://127.0.0.1:1/api"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.flows.program import Ended, agentcompass
 from tests.flows.toy_words import toy_words, write_rules
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 WRONG = {"apple": ["pear"], "banana": []}
 """The grader takes a pear for an apple, and no banana at all."""

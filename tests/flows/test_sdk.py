@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 
 def program(folder: Path, text: str) -> Any:

@@ -13,7 +13,7 @@ from tests.flows.program import Ended, agentcompass
 from tests.standins.model_endpoint import ModelServer
 from tests.standins.model_script import Reply
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 KEY = 'zz-CANARY-93f/+= x"y'
 HEADER = "zz-SECOND-canary/71+"

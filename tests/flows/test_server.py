@@ -11,8 +11,6 @@ import pytest
 
 from agentcompass.flows import server
 
-pytestmark = pytest.mark.xdist_group("prefect")
-
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

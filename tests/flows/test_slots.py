@@ -18,7 +18,7 @@ import pytest
 from agentcompass.flows import server
 from tests.flows.limit_users import User, connected, mean_alive, most_alive, until
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 
 @pytest.fixture

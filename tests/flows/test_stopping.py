@@ -12,7 +12,7 @@ import pytest
 
 from tests.flows.program import Ended
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.usefixtures("prefect_home")
 
 
 def shim(folder: Path, program: str, marker: str) -> str:

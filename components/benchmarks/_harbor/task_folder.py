@@ -23,6 +23,7 @@ from agentcompass.components.benchmarks._harbor.task_config import (
     TaskConfig,
     unknown_keys,
 )
+from agentcompass.components.contracts.invalid import first_problem
 
 COMPOSE_FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 _STEP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -63,10 +64,7 @@ def read_task(path: Path) -> TaskFolder:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UnusableTask(f"task.toml cannot be read: {_line(error)}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "as a whole"
-        message = first["msg"].removeprefix("Value error, ")
-        raise UnusableTask(f"task.toml, {place}: {message}") from error
+        raise UnusableTask(f"task.toml, {first_problem(error, 'as a whole')}") from error
     _check_supported(path, config)
     told = tuple(_instruction(path, f"steps/{step.name}/instruction.md") for step in config.steps)
     headed = (f"[{step.name}]\n{text}" for step, text in zip(config.steps, told, strict=True))

@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
-from agentcompass.components.benchmarks._git_repository import NEUTRAL
+from agentcompass.components.benchmarks._patch import NEUTRAL
 from agentcompass.components.benchmarks._swebench.mirror import (
     file_at,
     mirror_with,

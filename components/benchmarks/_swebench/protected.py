@@ -81,7 +81,7 @@ def sort_paths(
 
 
 def changed_paths(patch: bytes) -> dict[str, bool]:
-    """Paths of a patch made with --no-renames → whether the file is new."""
+    """Paths of a patch from `git diff --no-renames` → whether the file is new."""
     text = patch.decode("utf-8", "surrogateescape")
     found: dict[str, bool] = {}
     for header in re.finditer(r"^diff --git (.+)\n((?:(?!diff --git ).*\n?){0,1})", text, re.M):

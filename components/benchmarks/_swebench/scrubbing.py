@@ -6,7 +6,7 @@ their own history, caches of pip. Agents have found fixes there. What is removed
 be gone: the check reads every object the repository still has.
 """
 
-from agentcompass.components.benchmarks._git_repository import NEUTRAL
+from agentcompass.components.benchmarks._patch import NEUTRAL
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 

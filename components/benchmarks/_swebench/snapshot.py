@@ -10,17 +10,17 @@ to the repository in the sandbox matters.
 
 import asyncio
 import os
-import secrets
 import tempfile
 from pathlib import Path
 
-from agentcompass.components.benchmarks._git_repository import (
-    DROPPINGS,
-    FILE_LIMIT_KB,
-    NEUTRAL,
-    PATCH_LIMIT_BYTES,
-    WITHOUT_TRAPS,
+from agentcompass.components.benchmarks._patch import (
+    START_PRIVATE,
     Patch,
+    failure,
+    private_folder,
+    read_patch,
+    run_script,
+    take_against,
 )
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.frozen import Frozen
@@ -41,28 +41,26 @@ class Base(Frozen):
 
 async def take_base(env: Environment, data_dir: Path) -> Base:
     """Record the prepared working tree. Raises environment.setup."""
-    folder = f".agentcompass-{secrets.token_hex(8)}"
     try:
-        done = await _script(env, _START + _BASE, folder)
-        if not done.ok:
-            raise _failure(Code.ENVIRONMENT_SETUP, "recording the prepared files", done)
-        base = Base(
-            tree=done.stdout.strip(),
-            ignored=(await env.read_file(f"{folder}/ignored")).decode("utf-8", "surrogateescape"),
-        )
-        path = _pack(data_dir, base)
-        if not path.is_file():
-            done = await _script(env, _AGAIN + _PACK, folder, base.tree)
+        async with private_folder(env) as folder:
+            done = await _script(env, START_PRIVATE + _BASE, folder)
             if not done.ok:
-                raise _failure(Code.ENVIRONMENT_SETUP, "packing the prepared files", done)
-            content = await env.read_file(f"{folder}/pack", max_bytes=BASE_LIMIT_BYTES)
-            await asyncio.to_thread(_keep, path, content)
+                raise failure(Code.ENVIRONMENT_SETUP, "recording the prepared files", done)
+            ignored = await env.read_file(f"{folder}/ignored")
+            base = Base(
+                tree=done.stdout.strip(), ignored=ignored.decode("utf-8", "surrogateescape")
+            )
+            path = _pack(data_dir, base)
+            if not path.is_file():
+                done = await _script(env, _AGAIN + _PACK, folder, base.tree)
+                if not done.ok:
+                    raise failure(Code.ENVIRONMENT_SETUP, "packing the prepared files", done)
+                content = await env.read_file(f"{folder}/pack", max_bytes=BASE_LIMIT_BYTES)
+                await asyncio.to_thread(_keep, path, content)
     except (OSError, ValueError) as error:
         raise AgentCompassError(
             Code.ENVIRONMENT_SETUP, f"the prepared files cannot be recorded: {error}"
         ) from None
-    finally:
-        await env.exec(["rm", "-rf", folder])
     return base
 
 
@@ -72,24 +70,16 @@ async def take_patch(env: Environment, base: Base, data_dir: Path) -> Patch:
     The patch has been applied to the base on the spot and gave the same tree. Raises
     artifact.failed.
     """
-    folder = f".agentcompass-{secrets.token_hex(8)}"
-    try:
-        pack = await asyncio.to_thread(_pack(data_dir, base).read_bytes)
-        await env.write_file(f"{folder}/pack", pack)
-        ignored = base.ignored.encode("utf-8", "surrogateescape")
-        await env.write_file(f"{folder}/ignored", ignored)
-        done = await _script(env, _START + _TAKE, folder, base.tree)
-        if not done.ok:
-            raise _failure(Code.ARTIFACT_FAILED, "reading the patch", done)
-        left_out = tuple(done.stdout.split("\n")[:-1])
-        content = await env.read_file(f"{folder}/patch", max_bytes=PATCH_LIMIT_BYTES)
-    except ValueError:
-        return Patch(content=b"", left_out=(f"the patch: over {PATCH_LIMIT_BYTES} bytes",))
-    except OSError as error:
-        raise AgentCompassError(Code.ARTIFACT_FAILED, f"the patch is gone: {error}") from None
-    finally:
-        await env.exec(["rm", "-rf", folder])
-    return Patch(content=content, left_out=left_out)
+    async with private_folder(env) as folder:
+        try:
+            pack = await asyncio.to_thread(_pack(data_dir, base).read_bytes)
+            await env.write_file(f"{folder}/pack", pack)
+            ignored = base.ignored.encode("utf-8", "surrogateescape")
+            await env.write_file(f"{folder}/ignored", ignored)
+        except OSError as error:
+            raise AgentCompassError(Code.ARTIFACT_FAILED, f"the base is gone: {error}") from None
+        taken = await _script(env, START_PRIVATE + _TAKE, folder, base.tree)
+        return await read_patch(env, folder, taken)
 
 
 async def apply_patch(
@@ -109,12 +99,9 @@ async def apply_patch(
     """
     words = [f"--exclude={path}" for path in without] + [f"--include={path}" for path in only]
     words += ["-R"] if reverse else []
-    folder = f".agentcompass-{secrets.token_hex(8)}"
-    try:
+    async with private_folder(env) as folder:
         await env.write_file(f"{folder}/patch", patch)
         done = await _script(env, _APPLY, folder, "yes" if neutral else "", *words)
-    finally:
-        await env.exec(["rm", "-rf", folder])
     if done.ok:
         return ""
     if done.exit_code == 127:
@@ -141,40 +128,13 @@ def _keep(path: Path, content: bytes) -> None:
 
 
 async def _script(env: Environment, body: str, *words: str) -> ExecResult:
-    script = NEUTRAL + body
-    return await env.exec(
-        ["sh", "-c", script, "sh", *words], timeout_seconds=GIT_SECONDS, output_limit_kb=1024
-    )
-
-
-def _failure(code: Code, what: str, result: ExecResult) -> AgentCompassError:
-    if result.exit_code == 127 and "git" in result.stderr:
-        return AgentCompassError(code, f"{what} needs git in the sandbox: use an image that has it")
-    ended = "no end" if result.timed_out else f"exit {result.exit_code}"
-    reason = result.stderr.strip().rpartition("\n")[2][:300]
-    if "No space left on device" in result.stderr:
-        code = Code.ENVIRONMENT_DISK_FULL
-    return AgentCompassError(code, f"{what} failed ({ended}): {reason}")
+    return await run_script(env, body, *words, timeout_seconds=GIT_SECONDS)
 
 
 _AGAIN = """\
 d="$PWD/$1"
 export GIT_DIR="$d/git" GIT_WORK_TREE="$PWD" HOME="$d" XDG_CONFIG_HOME="$d"
 if [ -d .git/objects ]; then export GIT_ALTERNATE_OBJECT_DIRECTORIES="$PWD/.git/objects"; fi
-"""
-
-_START = f"""\
-mkdir -p "$1"
-d="$PWD/$1"
-export GIT_DIR="$d/git" HOME="$d" XDG_CONFIG_HOME="$d" GIT_LITERAL_PATHSPECS=1
-git init -q --bare --template= "$GIT_DIR"
-mkdir -p "$GIT_DIR/info"
-for setting in core.autocrlf=false core.safecrlf=false core.fileMode=true core.symlinks=true \
-    core.bare=false core.quotePath=false core.fsmonitor=false gc.auto=0; do
-  git config "${{setting%%=*}}" "${{setting#*=}}"
-done
-echo "* $neutral" >"$GIT_DIR/info/attributes"
-printf '%s\\n' {" ".join(f"'{pattern}'" for pattern in DROPPINGS)} >"$GIT_DIR/info/exclude"
 """
 
 _BASE = """\
@@ -201,36 +161,7 @@ _TAKE = f"""\
 cat "$d/ignored" >>"$GIT_DIR/info/exclude"
 git index-pack --stdin <"$d/pack" >/dev/null
 git cat-file -e "$2^{{tree}}"
-export GIT_WORK_TREE="$PWD"
-git read-tree "$2"
-{WITHOUT_TRAPS}
-leave_out() {{
-  sed 's|^[.]/||' | while IFS= read -r path; do
-    printf '%s: %s\\n' "$path" "$1"
-    printf '%s\\n' "/$path" | sed 's/[][\\\\*?]/\\\\&/g' >>"$GIT_DIR/info/exclude"
-  done
-}}
-find . -mindepth 2 -name .git -not -path './.git/*' -not -path "./$1/*" 2>/dev/null \
-  | sed 's|/[.]git$||' | leave_out 'a git repository of its own'
-find . -name .git -prune -o -path "./$1" -prune -o -type f -size +{FILE_LIMIT_KB}k -print \
-  2>/dev/null \
-  | sed 's|^[.]/||' | while IFS= read -r path; do
-      git ls-files --others --exclude-standard -- "$path" | grep -q . && printf '%s\\n' "$path"
-      true
-    done | leave_out 'over {FILE_LIMIT_KB} KiB'
-
-git add -A --ignore-errors . 2>"$d/errors" || sed -n 's/^error: //p' "$d/errors"
-tree=$(git write-tree)
-git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames \
-  --src-prefix=a/ --dst-prefix=b/ "$2" >"$d/patch"
-
-export GIT_INDEX_FILE="$d/check"
-git read-tree "$2"
-if [ -s "$d/patch" ]; then git apply --cached --whitespace=nowarn "$d/patch"; fi
-if [ "$(git write-tree)" != "$tree" ]; then
-  echo "the patch does not give back the tree it was taken from" >&2
-  exit 3
-fi
+{take_against('"$2"')}
 """
 
 _APPLY = """\

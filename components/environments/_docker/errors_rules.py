@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
         "memory",
         r"cannot allocate memory|resource temporarily unavailable|too many open files",
         "the Docker engine's machine is out of memory, processes or handles ({detail}); lower "
-        "--max-concurrency",
+        "--task-concurrency",
         transient=True,
     ),
     # Registries
@@ -154,7 +154,7 @@ RULES: tuple[Rule, ...] = (
         "address pools",
         r"non-overlapping IPv4 address pool|predefined address pools have been",
         "the Docker engine has no addresses left for another network; remove unused ones (docker "
-        "network ls), lower --max-concurrency, or widen default-address-pools in its settings",
+        "network ls), lower --task-concurrency, or widen default-address-pools in its settings",
     ),
     _rule("no network", r"network \S+ not found", "the network is gone ({detail})"),
     _rule(

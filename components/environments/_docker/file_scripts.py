@@ -28,20 +28,24 @@ make() {
 WRITE = (
     _PARENTS
     + r"""
+take() {
+  [ -d "$1" ] && [ ! -L "$1" ] && exit 121
+  make "${1%/*}"
+  beside=${1%/*}/$2
+  if ! cat > "$beside"; then
+    [ "$(stat -c %d "${1%/*}/")" = "$(stat -c %d /)" ] && full=128 || full=1
+    rm -f -- "$beside"
+    exit $full
+  fi
+  { [ -z "$owner" ] || chown -- "$owner" "$beside"; } && chmod "$3" "$beside" &&
+    rm -f -- "$1" && mv -- "$beside" "$1" || { rm -f -- "$beside"; exit 113; }
+}
 owner=$4
-[ -d "$1" ] && [ ! -L "$1" ] && exit 121
-make "${1%/*}"
-beside=${1%/*}/$2
-if ! head -c "$5" > "$beside"; then
-  [ "$(stat -c %d "${1%/*}/")" = "$(stat -c %d /)" ] && full=128 || full=1
-  rm -f -- "$beside"
-  exit $full
-fi
-{ [ -z "$owner" ] || chown -- "$owner" "$beside"; } && chmod "$3" "$beside" &&
-  rm -f -- "$1" && mv -- "$beside" "$1" || { rm -f -- "$beside"; exit 113; }
+head -c "$5" | { (take "$@"); code=$?; cat > /dev/null; exit $code; }
 """
 )
-"""Arguments: path, a name to write under first, mode, owner or nothing, size."""
+"""Arguments: path, a name to write under first, mode, owner or nothing, size. All of the content is
+read, also where it cannot be kept: the engine waits up to minutes for who reads no further."""
 
 PARENTS = (
     _PARENTS

@@ -283,7 +283,7 @@ class HostSandbox:
             return AgentCompassError(
                 Code.ENVIRONMENT_LOST,
                 f"this machine is short of what a sandbox needs ({error.strerror}): raise "
-                "`ulimit -n`, or lower --concurrency",
+                "`ulimit -n`, or lower --task-concurrency",
             )
         if self._closing.is_set() or self.link.lost:
             return AgentCompassError(Code.ENVIRONMENT_LOST, "the sandbox is gone")

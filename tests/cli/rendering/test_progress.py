@@ -1,81 +1,127 @@
-"""Progress is calm, readable and never fatal."""
+"""Plain progress: few lines, and the last state in any case. A launch: sums and its requests."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from agentcompass.cli.rendering.progress import (
-    PlainProgress,
-    clock_time,
-    compact,
-    live_line,
-    sentence,
-)
-from agentcompass.components.contracts.progress import Progress
-from agentcompass.components.contracts.usage import Usage
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def progress(**counts: Any) -> Progress:
-    values = {"planned": 10, "started_at": START, "updated_at": START + timedelta(seconds=75)}
-    return Progress.model_validate(values | counts)
+from agentcompass.cli.rendering.progress import PlainProgress, RunView, View
+from agentcompass.cli.rendering.rows import drawn
+from agentcompass.cli.rendering.together import TogetherProgress
+from tests.cli.rendering.shown import COUNTED, progress
 
 
 def test_a_line_for_a_change_at_most_every_ten_seconds_and_always_the_end() -> None:
     lines: list[str] = []
     now = 100.0
     show = PlainProgress(lines.append, clock=lambda: now)
-    show(progress(running=1))
+    show(RunView(progress(running=1)))
     assert len(lines) == 1
-    show(progress(running=2))
+    show(RunView(progress(running=2)))
     assert len(lines) == 1, "too early"
     now = 111.0
-    show(progress(running=2))
+    show(RunView(progress(running=2)))
     assert len(lines) == 2
     now = 200.0
-    show(progress(running=2))
+    show(RunView(progress(running=2)))
     assert len(lines) == 2, "nothing changed"
-    show(progress(running=0, scored=10))
-    show(progress(running=0, scored=10, state="finished"))
+    show(RunView(progress(running=0, scored=10)))
+    show(RunView(progress(running=0, scored=10, state="finished")))
     assert len(lines) == 4
+    show.close()
+    assert len(lines) == 4, "it is there already"
 
 
-def test_the_sentence_says_counts_blame_and_cost() -> None:
-    text = sentence(
+def test_the_last_state_is_written_also_when_it_came_too_early_and_is_not_the_end() -> None:
+    lines: list[str] = []
+    show = PlainProgress(lines.append, clock=lambda: 0.0)
+    show(RunView(progress(running=1)))
+    show(RunView(progress(running=2)))
+    show.close()
+    assert [line.split(" · ")[1] for line in lines] == ["1 running", "2 running"]
+
+
+class Launch:
+    """Three requests of 10 attempts; what is shown of them is kept."""
+
+    def __init__(self, requests: int = 3) -> None:
+        self.shown: list[View] = []
+        together = self.together = TogetherProgress(self.shown.append, [10] * requests)
+        self.listen = [together.listener() for _ in range(requests)]
+        self.members: list[Any] = [_member("b") for _ in range(requests)]
+        together.members = self.members
+
+    def rows(self, width: int = 100) -> list[str]:
+        return [drawn(row, width - 1).plain for row in self.shown[-1].rows()]
+
+
+def _member(benchmark: str) -> Any:
+    """As much of a launch's member as is shown."""
+    named = {"benchmark": benchmark, "harness": "h", "model": "m"}
+    request = SimpleNamespace(**{key: SimpleNamespace(id=name) for key, name in named.items()})
+    return SimpleNamespace(request=request, exit_code=None)
+
+
+def test_a_launch_shows_its_sums_and_each_request_under_way() -> None:
+    launch = Launch()
+    launch.listen[1](progress(running=2, scored=4, score=0.5, usage=COUNTED))
+    launch.listen[0](
         progress(
-            state="finished",
             running=1,
-            scored=4,
-            unscored=3,
-            skipped=1,
-            value_sum=3.0,
-            unscored_by_owner={"model": 1, "environment": 2},
-            usage=Usage(
-                calls=3, input_tokens=12_000, output_tokens=345, cost_usd=0.5, unpriced_calls=1
-            ),
+            scored=3,
+            unscored=2,
+            unscored_by_owner={"model": 2},
+            score=0.25,
+            interval95=(0.1, 0.5),
+            usage=COUNTED,
+            expected_seconds_left=30,
         )
     )
-    assert text == (
-        "8/10 attempts · 1:15 · 1 running · 4 scored, mean 0.750 · "
-        "3 unscored (environment 2, model 1) · 1 skipped · 12.3k tokens · $0.50+"
+    assert launch.rows(100) == [
+        "━━━━━┄┄┄┄┄┄┄┄┄┄┄┄┄┄ 9/30 attempts done · 3 running · 18 queued",
+        "3 requests: 2 under way, 1 queued",
+        "7 scored · 2 unscored: model 2",
+        "24.7k tokens · $1.00+ · 1:15 elapsed · time left not known yet",
+        "  5/10 · b · h · m · score so far 0.250 (0.100 to 0.500) · 2 unscored: model 2 · "
+        "about 30 s left",
+        "  4/10 · b · h · m · score so far 0.500 · time left not known yet",
+        "  0/10 · b · h · m · queued",
+    ]
+    assert launch.rows(60)[4] == "  5/10 · b · h · m · 0.250 (0.100 to 0.500) · 30 s left"
+    assert launch.shown[-1].sentence() == (
+        "9/30 attempts done · 3 running · 18 queued · 3 requests: 2 under way, 1 queued · "
+        "7 scored · 2 unscored: model 2 · 24.7k tokens · $1.00+ · 1:15 elapsed"
     )
 
 
-def test_the_live_line_has_a_bar_and_no_more_than_a_line() -> None:
-    line = live_line(progress(scored=5, value_sum=5.0))
-    assert line.plain.startswith("━━━━━━┄┄┄┄┄┄ 5/10 attempts · ")
-    assert line.no_wrap
+def test_a_request_that_was_refused_is_neither_waited_for_nor_forgotten() -> None:
+    launch = Launch(2)
+    launch.members[1].exit_code = 3
+    launch.listen[0](progress(running=1))
+    assert not launch.shown[-1].over
+    assert "2 requests: 1 refused, 1 under way" in launch.rows()
+    launch.listen[0](progress(state="finished", scored=10))
+    assert launch.shown[-1].over
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0"), (950, "950"), (12_345, "12.3k"), (4_500_000, "4.5M")]
-)
-def test_compact(count: int, text: str) -> None:
-    assert compact(count) == text
+def test_the_end_is_shown_also_when_no_run_reports_it() -> None:
+    launch = Launch(3)
+    launch.listen[0](progress(state="interrupted", scored=9))
+    launch.members[1].exit_code = 3
+    assert not launch.shown[-1].over
+    launch.together.finish()
+    assert launch.shown[-1].over
+    assert launch.rows()[0].endswith(" 9/30 attempts done · 21 not done · interrupted")
+    assert launch.rows()[1] == "3 requests: 1 ended, 1 refused, 1 not begun"
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(7.4, "0:07"), (754, "12:34"), (3723, "1:02:03")])
-def test_clock_time(seconds: float, text: str) -> None:
-    assert clock_time(seconds) == text
+def test_the_height_stays_the_same_until_the_end_however_many_there_are() -> None:
+    launch = Launch(9)
+    heights: Sequence[int] = []
+    for listen in launch.listen:
+        listen(progress(running=1))
+        heights = [*heights, len(launch.rows())]
+        listen(progress(state="finished", scored=10))
+        heights = [*heights, len(launch.rows())]
+    assert set(heights[:-1]) == {8}
+    assert heights[-1] == 4
+    assert launch.shown[-1].over

@@ -9,11 +9,11 @@ import pytest
 from agentcompass.components.benchmarks._git_repository import (
     Commit,
     File,
-    Patch,
     apply_patch,
     make_repository,
     take_patch,
 )
+from agentcompass.components.benchmarks._patch import Patch
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 from tests.components.benchmarks.sandboxes import path_with, sandbox

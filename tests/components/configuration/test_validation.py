@@ -1,9 +1,27 @@
+import re
+from typing import Annotated
+
 import pytest
+from pydantic import AfterValidator, BaseModel
 
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.parameters import BenchmarkParameters
-from agentcompass.components.contracts.run import ExecutionSettings
+from agentcompass.components.contracts.run import ExecutionSettings, SecretReference
+
+
+def _even(number: int) -> int:
+    if number == 5:
+        raise ValueError("5 is too odd")
+    if number == 7:
+        raise AssertionError("no sevens")
+    if number % 2:
+        raise ValueError("not an even number")
+    return number
+
+
+class Judged(BaseModel):
+    number: Annotated[int, AfterValidator(_even)]
 
 
 @pytest.mark.parametrize(
@@ -28,6 +46,24 @@ def test_one_line_names_the_field_and_the_way_out(values: dict[str, object], sai
 def test_nested_keys_are_named_in_full() -> None:
     with pytest.raises(RequestError, match=r"execution-params\.attempts\.kk: unknown key"):
         validate(ExecutionSettings, {"attempts": {"kk": 2}}, "execution-params")
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "said"),
+    [
+        (ExecutionSettings, {"retry_pattern_list": ["("]}, "not a regular expression"),
+        (SecretReference, {}, "give a variable"),
+        (Judged, {"number": 3}, "not an even number (given: 3)"),
+        (Judged, {"number": 5}, "5 is too odd"),
+        (Judged, {"number": 7}, "no sevens"),
+    ],
+)
+def test_a_validators_own_words_stand_alone(
+    model: type[BaseModel], values: dict[str, object], said: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        validate(model, values, "p")
+    assert re.fullmatch(rf"p(\.\w+)*: {re.escape(said)}.*", str(caught.value))
 
 
 def test_lists_become_tuples_and_integers_floats() -> None:

@@ -14,6 +14,7 @@ from agentcompass.components.contracts.requirements import Build, Requirements
 from agentcompass.components.environments._docker.engine import Engine
 from agentcompass.components.environments._docker.images import Images, ObtainedImage
 from tests.components.environments.docker_engine import needs_engine
+from tests.standins.registry import Registry, serving
 
 LABEL = "agentcompass.test"
 T = TypeVar("T")
@@ -81,3 +82,18 @@ def within(work: Callable[[], Awaitable[T]], seconds: float = 120.0) -> T:
             return await work()
 
     return asyncio.run(bounded())
+
+
+@pytest.fixture
+def registry(lab: Lab) -> Iterator[Registry]:
+    with serving() as registry:
+        yield registry
+
+
+def questions_of_one_pull(lab: Lab, registry: Registry) -> int:
+    """How often an engine asks for a manifest differs with its version."""
+    registry.add(f"{lab.mark}-lone", {"a": b"lone"}, labels=lab.labels)
+    within(lambda: lab.obtain(Images(lab.engine), registry.image(f"{lab.mark}-lone")))
+    count = registry.count("manifest")
+    registry.requests.clear()
+    return count

@@ -1,56 +1,32 @@
-"""Images by name: present, pulled once, refused, retried; from a registry on this machine."""
+"""Images by name: present, pulled once, room made for them; from a registry on this machine."""
 
 import asyncio
 import base64
 import json
-import os
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.requirements import Requirements
-from agentcompass.components.environments._docker import images as _docker_images
 from agentcompass.components.environments._docker import images_space as _docker_images_space
 from agentcompass.components.environments._docker.engine import Engine
 from agentcompass.components.environments._docker.images import Images, ObtainedImage
 from agentcompass.components.environments._docker.images_machine import Machine
-from agentcompass.components.environments._docker.images_names import (
-    digest_of,
-    pull_name,
-    registry_of,
-)
 from agentcompass.components.environments._docker.images_progress import PullProgress
-from tests.components.environments.docker_images_rig import LABEL, Lab, lab, within
-from tests.standins.engine_proxy import engine_proxy
+from tests.components.environments.docker_images_rig import (
+    LABEL,
+    Lab,
+    lab,
+    questions_of_one_pull,
+    registry,
+    within,
+)
 from tests.standins.registry import Registry, serving
 
-assert lab  # a fixture
-
-
-@pytest.fixture
-def registry(lab: Lab) -> Iterator[Registry]:
-    with serving() as registry:
-        yield registry
-
-
-def questions_of_one_pull(lab: Lab, registry: Registry) -> int:
-    """How often an engine asks for a manifest differs with its version."""
-    registry.add(f"{lab.mark}-lone", {"a": b"lone"}, labels=lab.labels)
-    within(lambda: lab.obtain(Images(lab.engine), registry.image(f"{lab.mark}-lone")))
-    count = registry.count("manifest")
-    registry.requests.clear()
-    return count
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_docker_images, "_FIRST_PAUSE_SECONDS", 0.1)
+assert lab, registry  # fixtures
 
 
 def test_a_missing_image_is_pulled_and_known_by_the_digest_of_its_registry(
@@ -129,56 +105,6 @@ def test_two_programs_pull_once(lab: Lab, registry: Registry) -> None:
     assert registry.count("manifest") == once
 
 
-@pytest.mark.parametrize(
-    ("kind", "fault"),
-    [
-        ("manifest", {"status": 429, "times": 6, "retry_after": "1"}),
-        ("manifest", {"status": 503, "times": 4}),
-        ("blob", {"status": 429, "times": 3}),
-        ("blob", {"cut": True, "times": 1}),
-        ("manifest", {"cut": True, "times": 3}),
-    ],
-)
-def test_a_busy_or_failing_registry_is_asked_again(
-    lab: Lab, registry: Registry, kind: str, fault: dict[str, int | str]
-) -> None:
-    digest = registry.add(lab.mark, {"a": os.urandom(300_000)}, labels=lab.labels)
-    registry.fail(kind=kind, **fault)
-    got = within(lambda: lab.obtain(Images(lab.engine), registry.image(lab.mark)))
-    assert got.digest.endswith(digest)
-    assert all(failure.times == 0 for failure in registry.failures)
-    if kind == "manifest" and fault.get("status") == 429:  # refused pulls are told
-        waits = [line for line in lab.notes if "limits pulls" in line and "trying again" in line]
-        assert len(waits) >= 3  # one or two questions per pull
-
-
-def test_patience_ends(lab: Lab, registry: Registry) -> None:
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    registry.fail(429, kind="manifest")
-    images = Images(lab.engine, patience_seconds=0.5)
-    told = within(lambda: lab.refusal(images, registry.image(lab.mark)))
-    assert told.code is Code.ENVIRONMENT_START
-    assert "limits pulls" in str(told)
-    registry.heal()
-    assert within(lambda: lab.obtain(images, registry.image(lab.mark))).id  # nothing remembered
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [(401, "docker login"), (403, "denies access"), (404, "no such image")],
-)
-def test_a_registry_that_says_no_is_not_asked_again(
-    lab: Lab, registry: Registry, status: int, words: str
-) -> None:
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    registry.fail(status, kind="manifest")
-    told = within(lambda: lab.refusal(Images(lab.engine), registry.image(lab.mark)))
-    assert told.code is Code.ENVIRONMENT_START
-    assert words in str(told)
-    assert str(told).startswith(f"pulling image {registry.image(lab.mark)}: ")
-    assert lab.notes == []  # no word of trying again
-
-
 def test_a_private_registry_gets_the_login_of_the_docker_command(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,78 +118,6 @@ def test_a_private_registry_gets_the_login_of_the_docker_command(
         (lab.folder / "config.json").write_text(json.dumps(settings))
         monkeypatch.setenv("DOCKER_CONFIG", str(lab.folder))
         assert within(lambda: lab.obtain(Images(Engine()), name)).digest
-
-
-def test_a_registry_that_never_answers_holds_nobody_who_gives_up(
-    lab: Lab, registry: Registry
-) -> None:
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    registry.fail(kind="manifest", seconds=1e9, times=1)
-    name, images = registry.image(lab.mark), Images(lab.engine)
-
-    async def give_up() -> float:
-        asked = time.monotonic()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await lab.obtain(images, name)
-        took = time.monotonic() - asked
-        for _ in range(50):  # the thread that read ends: its connection is cut
-            if not any(thread.name == "docker-call" for thread in threading.enumerate()):
-                return took
-            await asyncio.sleep(0.1)
-        raise AssertionError("a thread is left")
-
-    assert within(give_up) < 5.0
-    assert within(lambda: lab.obtain(images, name)).digest  # the lock is free, the engine too
-
-
-def test_who_gives_up_takes_nothing_from_who_waits(lab: Lab, registry: Registry) -> None:
-    once = questions_of_one_pull(lab, registry)
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    registry.fail(kind="manifest", seconds=1.5, times=1)
-    name, images = registry.image(lab.mark), Images(lab.engine)
-
-    async def one_of_two_gives_up() -> ObtainedImage:
-        first = asyncio.create_task(lab.obtain(images, name))
-        second = asyncio.create_task(lab.obtain(images, name))
-        await asyncio.sleep(0.5)
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        return await second
-
-    assert within(one_of_two_gives_up).digest
-    assert registry.count("manifest") == once
-
-
-def test_a_silent_pull_is_started_anew(lab: Lab, registry: Registry) -> None:
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    registry.fail(kind="manifest", seconds=1e9, times=1)
-    images = Images(lab.engine, silent_seconds=1.0)
-    assert within(lambda: lab.obtain(images, registry.image(lab.mark))).digest
-    assert any("trying again" in line for line in lab.notes)
-
-
-def test_an_engine_that_goes_away_in_mid_pull_is_asked_again(lab: Lab, registry: Registry) -> None:
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    with engine_proxy() as proxy:
-        proxy.fail("/images/create", "cut", times=2)
-        images = Images(Engine(proxy.host))
-        assert within(lambda: lab.obtain(images, registry.image(lab.mark))).digest
-    assert len([line for line in lab.notes if "connection to the Docker engine" in line]) == 2
-
-
-def test_an_engine_without_space_ends_it_at_once(lab: Lab, registry: Registry) -> None:
-    registry.add(lab.mark, {"a": b"1"}, labels=lab.labels)
-    text = (
-        "failed to register layer: Error processing tar file(exit status 1): write /big: no space "
-        "left on device"
-    )
-    with engine_proxy() as proxy:
-        proxy.fail("/images/create", "stream", text=text)
-        told = within(lambda: lab.refusal(Images(Engine(proxy.host)), registry.image(lab.mark)))
-        assert sum("/images/create" in line for line in proxy.requests) == 1
-    assert told.code is Code.ENVIRONMENT_DISK_FULL
 
 
 def test_nothing_is_pulled_onto_a_disk_that_is_all_but_full(
@@ -373,38 +227,3 @@ def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     progress.tell()
     progress.tell()
     assert notes == ["pulling image x: 40 of 100 MB, downloading"]
-
-
-@pytest.mark.parametrize(
-    ("name", "registry", "pulled"),
-    [
-        ("ubuntu", "docker.io", "ubuntu"),
-        ("a/b:1", "docker.io", "a/b:1"),
-        ("docker.io/a/b", "docker.io", "docker.io/a/b"),
-        ("ghcr.io/a/b:1@sha256:12", "ghcr.io", "ghcr.io/a/b@sha256:12"),
-        ("localhost/x", "localhost", "localhost/x"),
-        ("127.0.0.1:5000/x@sha256:12", "127.0.0.1:5000", "127.0.0.1:5000/x@sha256:12"),
-        ("sha256:" + "0" * 64, "docker.io", None),
-    ],
-)
-def test_names_are_read_as_the_docker_command_reads_them(
-    name: str, registry: str, pulled: str | None
-) -> None:
-    assert registry_of(name) == registry
-    assert pull_name(name) == pulled
-
-
-@pytest.mark.parametrize(
-    ("name", "digest"),
-    [
-        ("ubuntu:22.04", "ubuntu@sha256:1"),
-        ("docker.io/library/ubuntu", "ubuntu@sha256:1"),
-        ("mirror.example:5000/ubuntu:22.04", "mirror.example:5000/ubuntu@sha256:2"),
-        ("ubuntu@sha256:3", "ubuntu@sha256:3"),
-        ("else", "ubuntu@sha256:1"),
-    ],
-)
-def test_the_digest_is_that_of_the_repository_asked_for(name: str, digest: str) -> None:
-    known = ("ubuntu@sha256:1", "mirror.example:5000/ubuntu@sha256:2", "ubuntu@sha256:3")
-    assert digest_of(name, known, "sha256:id") == digest
-    assert digest_of(name, (), "sha256:id") == "sha256:id"

@@ -23,33 +23,14 @@ from tests.components.environments.docker_boxes import (
     Site,
     box,
     fetched,
-    gateway,
     heard,
-    outside_names,
     udp_ear,
     until,
-    without_proxies,
 )
 from tests.components.environments.docker_engine import needs_engine
 from tests.components.environments.own_authority import own_certificate
 
-pytestmark = [needs_engine, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_proxies(monkeypatch)
-
-
-@pytest.fixture
-def host() -> str:
-    """This machine as the outside: what listens there is far enough for the lists."""
-    return asyncio.run(gateway())
-
-
-@pytest.fixture
-def names(host: str) -> dict[str, list[str]]:
-    return outside_names(host)
+pytestmark = [needs_engine, pytest.mark.timeout(240), pytest.mark.usefixtures("no_proxies")]
 
 
 # Every way out a program as root has without tools: a line for each that was not refused.

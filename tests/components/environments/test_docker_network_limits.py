@@ -13,29 +13,10 @@ from tests.components.environments.docker_boxes import (
     Site,
     box,
     fetched,
-    gateway,
-    outside_names,
-    without_proxies,
 )
 from tests.components.environments.docker_engine import needs_engine
 
-pytestmark = [needs_engine, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_proxies(monkeypatch)
-
-
-@pytest.fixture
-def host() -> str:
-    """This machine as the outside: what listens there is far enough for the lists."""
-    return asyncio.run(gateway())
-
-
-@pytest.fixture
-def names(host: str) -> dict[str, list[str]]:
-    return outside_names(host)
+pytestmark = [needs_engine, pytest.mark.timeout(240), pytest.mark.usefixtures("no_proxies")]
 
 
 # What root inside may try to get more than the policy; a line for each success.

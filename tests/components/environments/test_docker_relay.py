@@ -35,16 +35,10 @@ from tests.components.environments.docker_boxes import (
     box,
     labelled,
     until,
-    without_proxies,
 )
 from tests.components.environments.docker_engine import IMAGE, needs_engine
 
-pytestmark = [needs_engine, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_proxies(monkeypatch)
+pytestmark = [needs_engine, pytest.mark.timeout(240), pytest.mark.usefixtures("no_proxies")]
 
 
 def _relays(client: Any, label: str) -> list[dict[str, Any]]:

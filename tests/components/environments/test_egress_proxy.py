@@ -2,198 +2,23 @@
 
 import asyncio
 import contextlib
-import socket
-from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from agentcompass.components.contracts.requirements import AllowedHosts, DeniedHosts
 from agentcompass.components.environments._docker import egress_proxy as _egress_proxy
-from agentcompass.components.environments._docker.egress_proxy import CONNECTIONS, EgressProxy
-from agentcompass.components.environments._docker.egress_rules import Refused, Rules
-
-NAMES = {
-    "pypi.org": ["151.101.0.223"],
-    "www.pypi.org": ["151.101.0.223"],
-    "github.com": ["140.82.121.3"],
-    "hidden.example.com": ["140.82.121.3"],
-    "inner.example.com": ["10.1.2.3"],
-    "rebound.example.com": ["127.0.0.1"],
-    "metadata.example.com": ["169.254.169.254"],
-    "six.example.com": ["::ffff:10.1.2.3"],
-    "both.example.com": ["10.1.2.3", "93.184.216.34"],
-    "allowed.localhost": ["127.0.0.1"],
-    "localhost": ["127.0.0.1", "::1"],
-}
-
-
-async def resolve(name: str) -> Sequence[str]:
-    if name not in NAMES:
-        raise OSError("no such name")
-    return NAMES[name]
-
-
-def allow(*hosts: str) -> AllowedHosts:
-    return AllowedHosts(allow=hosts)
-
-
-def deny(*hosts: str) -> DeniedHosts:
-    return DeniedHosts(deny=hosts)
-
-
-@pytest.mark.parametrize(
-    ("policy", "host", "port", "addresses"),
-    [
-        (allow("pypi.org"), "pypi.org", 443, ["151.101.0.223"]),
-        (allow("pypi.org"), "PyPI.org.", 443, ["151.101.0.223"]),
-        (allow("*.pypi.org"), "www.pypi.org", 443, ["151.101.0.223"]),
-        (allow("pypi.org:443"), "pypi.org", 443, ["151.101.0.223"]),
-        (allow("inner.example.com"), "inner.example.com", 80, ["10.1.2.3"]),
-        (allow("10.0.0.0/8"), "inner.example.com", 80, ["10.1.2.3"]),
-        (allow("10.0.0.0/8"), "six.example.com", 80, ["10.1.2.3"]),
-        (allow("10.0.0.0/8"), "both.example.com", 80, ["10.1.2.3"]),
-        (allow("10.0.0.0/8:80"), "10.9.9.9", 80, ["10.9.9.9"]),
-        (allow("127.0.0.1"), "127.1", 80, ["127.0.0.1"]),
-        (allow("::1"), "::1", 80, ["::1"]),
-        (allow("allowed.localhost"), "allowed.localhost", 80, ["127.0.0.1"]),
-        (allow("rebound.example.com", "127.0.0.1"), "rebound.example.com", 80, ["127.0.0.1"]),
-        (deny("github.com"), "pypi.org", 443, ["151.101.0.223"]),
-        (deny("github.com:22"), "github.com", 443, ["140.82.121.3"]),
-        (deny("*.github.com"), "github.com", 443, ["140.82.121.3"]),
-        (deny("10.0.0.0/8"), "both.example.com", 80, ["93.184.216.34"]),
-        (deny(), "pypi.org", 443, ["151.101.0.223"]),
-    ],
+from agentcompass.components.environments._docker.egress_proxy import CONNECTIONS
+from tests.components.environments.egress_rig import (
+    Outside,
+    allow,
+    answer,
+    deny,
+    dial,
+    listening,
+    proxy_for,
+    tunnel,
 )
-def test_a_list_lets_through(
-    policy: AllowedHosts | DeniedHosts, host: str, port: int, addresses: list[str]
-) -> None:
-    assert asyncio.run(Rules(policy).addresses(host, port, resolve)) == addresses
 
-
-@pytest.mark.parametrize(
-    ("policy", "host", "port"),
-    [
-        (allow("pypi.org"), "github.com", 443),
-        (allow("pypi.org"), "www.pypi.org", 443),
-        (allow("pypi.org"), "pypi.org.evil.com", 443),
-        (allow("*.pypi.org"), "pypi.org", 443),
-        (allow("*.pypi.org"), "evilpypi.org", 443),
-        (allow("pypi.org:443"), "pypi.org", 80),
-        (allow("pypi.org"), "151.101.0.223", 443),
-        (allow("10.0.0.0/8"), "pypi.org", 443),
-        (allow("10.0.0.0/8:80"), "10.9.9.9", 81),
-        (allow("rebound.example.com"), "rebound.example.com", 80),
-        (allow("*.example.com"), "metadata.example.com", 80),
-        (allow("0.0.0.0/0"), "::1", 80),
-        (allow(), "pypi.org", 443),
-        (deny("github.com"), "github.com", 443),
-        (deny("github.com"), "GITHUB.com.", 443),
-        (deny("github.com"), "140.82.121.3", 443),
-        (deny("github.com"), "2354215171", 443),
-        (deny("140.82.0.0/16"), "hidden.example.com", 443),
-        (deny("10.0.0.0/8"), "10.1.2.3", 80),
-        (deny("10.0.0.0/8"), "0x0a010203", 80),
-        (deny("10.0.0.0/8"), "012.1.2.3", 80),
-        (deny("10.0.0.0/8"), "::ffff:10.1.2.3", 80),
-        (deny("10.0.0.0/8"), "64:ff9b::a01:203", 80),
-        (deny("10.0.0.0/8"), "2002:a01:203::1", 80),
-        (deny("github.com"), "127.0.0.1", 80),
-        (deny("github.com"), "0.0.0.0", 80),
-        (deny("github.com"), "::", 80),
-        (deny("github.com"), "::ffff:127.0.0.1", 80),
-        (deny("github.com"), "169.254.169.254", 80),
-        (deny("github.com"), "rebound.example.com", 80),
-    ],
-)
-def test_a_list_refuses(policy: AllowedHosts | DeniedHosts, host: str, port: int) -> None:
-    with pytest.raises(Refused, match="the network policy of this phase"):
-        asyncio.run(Rules(policy).addresses(host, port, resolve))
-
-
-def test_a_name_that_cannot_be_allowed_is_not_even_looked_up() -> None:
-    async def look_up(name: str) -> Sequence[str]:
-        raise AssertionError(name)
-
-    with pytest.raises(Refused):
-        asyncio.run(Rules(allow("pypi.org")).addresses("secret.evil.com", 443, look_up))
-
-
-# ── over sockets ──────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
-@contextlib.asynccontextmanager
-async def proxy_for(policy: AllowedHosts | DeniedHosts | None) -> AsyncIterator[EgressProxy]:
-    port = socket.socket()
-    port.bind(("127.0.0.1", 0))
-    proxy = EgressProxy(port, resolve)
-    await proxy.start()
-    await proxy.enforce(policy)
-    try:
-        yield proxy
-    finally:
-        await proxy.close()
-
-
-class Outside:
-    """A server that keeps what it received and answers what it is told to."""
-
-    def __init__(self, reply: bytes = b"") -> None:
-        self.reply, self.received, self.ended = reply, b"", asyncio.Event()
-        self.connections = 0
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            if self.reply:
-                self.received += await reader.readuntil(b"\r\n\r\n")
-                writer.write(self.reply)
-            else:
-                while chunk := await reader.read(65536):
-                    self.received += chunk
-                writer.write(b"received %d" % len(self.received))
-            await writer.drain()
-        except (OSError, EOFError):
-            pass
-        finally:
-            self.ended.set()
-            writer.close()
-
-
-@contextlib.asynccontextmanager
-async def listening(outside: Outside) -> AsyncIterator[int]:
-    server = await asyncio.start_server(outside.serve, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
-
-
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def dial(proxy: EgressProxy, first: bytes) -> Stream:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
-    writer.write(first)
-    return reader, writer
-
-
-async def answer(proxy: EgressProxy, first: bytes) -> bytes:
-    reader, writer = await dial(proxy, first)
-    async with asyncio.timeout(20):
-        reply = await reader.read()
-    writer.close()
-    return reply
-
-
-async def tunnel(proxy: EgressProxy, target: str) -> Stream:
-    reader, writer = await dial(proxy, f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
-    assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
-    return reader, writer
+pytestmark = pytest.mark.usefixtures("no_proxies")
 
 
 def test_a_tunnel_passes_each_end_on_and_keeps_the_other_way_open() -> None:

@@ -5,13 +5,16 @@ When a stored model changes: raise its version, add an upgrade, write a new gold
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 from agentcompass.components.contracts.attempt import Checkpoint, Detail
+from agentcompass.components.contracts.progress import Progress
 from agentcompass.components.contracts.trajectory import Trajectory
+from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.results.metrics import compute_metrics
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.reading import read_record
@@ -33,12 +36,39 @@ def full_metrics() -> Metrics:
     return compute_metrics(details, planned, k=3)
 
 
+def full_progress() -> Progress:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    return Progress(
+        planned=50,
+        running=8,
+        pausing=2,
+        scored=14,
+        unscored=6,
+        skipped=1,
+        taken_over=4,
+        value_sum=8.0,
+        score=0.4,
+        interval95=(0.25, 0.75),
+        unscored_by_owner={"environment": 4, "model": 2},
+        usage=Usage(calls=30, input_tokens=12_000, output_tokens=345, cost_usd=0.5),
+        expected_seconds_left=252.0,
+        started_at=start,
+        updated_at=start + timedelta(seconds=75),
+    )
+
+
 RECORDS: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
     "checkpoint-2.json": ("checkpoint", Checkpoint, full_checkpoint),
     "detail-2.json": ("detail", Detail, full_detail),
     "metrics-1.json": ("metrics", Metrics, full_metrics),
+    "progress-2.json": ("progress", Progress, full_progress),
     "trajectory-ATIF-v1.8.json": ("trajectory", Trajectory, full_trajectory),
 }
+
+
+def progress_1() -> Progress:
+    added = ("pausing", "taken_over", "score", "interval95", "expected_seconds_left")
+    return Progress(**full_progress().model_dump(exclude={*added}))
 
 
 def checkpoint_1() -> Checkpoint:
@@ -54,6 +84,7 @@ def detail_1() -> Detail:
 OLDER: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
     "checkpoint-1.json": ("checkpoint", Checkpoint, checkpoint_1),
     "detail-1.json": ("detail", Detail, detail_1),
+    "progress-1.json": ("progress", Progress, progress_1),
 }
 ALL = RECORDS | OLDER
 

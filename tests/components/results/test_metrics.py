@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 
 import pytest
 
@@ -216,6 +217,32 @@ def test_attempts_after_a_success_are_skipped_even_if_no_one_wrote_so():
 
 def test_pass_with_one_attempt_is_pass_at_1():
     assert compute_metrics([detail("a", 1)], ["a"], strategy="pass").headline.name == "pass@1"
+
+
+# Very many attempts
+
+
+def test_of_many_attempts_a_few_rows_are_told():
+    metrics = compute_metrics([detail("a", *[0, 1] * 32)], ["a"], k=64)
+    told = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 20, 32, 50]
+    names = ["avg@64", "pass@64", "pass^64", *(f"pass@{j}" for j in told)]
+    assert [metric.name for metric in metrics.metrics] == names
+
+
+@pytest.mark.parametrize("strategy", ["avg", "pass"])
+def test_attempts_that_never_were_cost_no_memory(strategy):
+    k = 50_000_000
+    tracemalloc.start()
+    metrics = compute_metrics([detail("a", 0, 1, 0)], ["a", "b"], k=k, strategy=strategy)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20_000_000  # bytes
+    assert metrics.coverage.missing == (2 * k - 3 if strategy == "avg" else k)
+    assert metrics.coverage.missing_attempts[-1].indexes == tuple(range(1, 101))
+    assert classes_sum_to_planned(metrics)
+    if strategy == "avg":
+        assert by_name(metrics)["pass@10"].planned.value == pytest.approx(10 / k / 2)
+        assert metrics.headline.value == pytest.approx(1 / k / 2)
 
 
 # Scalars

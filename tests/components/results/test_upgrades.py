@@ -3,6 +3,7 @@ import pickle
 import pytest
 
 from agentcompass.components.contracts.attempt import Checkpoint, Detail
+from agentcompass.components.contracts.progress import Progress
 from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.reading import DamagedRecord
@@ -59,6 +60,7 @@ def test_the_table_leads_every_old_version_to_the_current_one():
         ("checkpoint", Checkpoint),
         ("trajectory", Trajectory),
         ("metrics", Metrics),
+        ("progress", Progress),
     ):
         assert model.model_fields["schema_version"].default == CURRENT[kind]
 
