@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from uuid import UUID
 
@@ -12,7 +12,7 @@ import prefect.runtime.flow_run
 from prefect.client.orchestration import get_client
 
 from agentcompass.flows import server
-from agentcompass.flows.session import Session
+from agentcompass.flows.session import EndedEarly, Session
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +20,19 @@ SECONDS = 4.0
 """Between two looks."""
 
 
-def ended_by_cancel(session: Session) -> AbstractAsyncContextManager[None]:
-    """A Cancel ends the run in this block as a signal would."""
+@asynccontextmanager
+async def ended_by_cancel(session: Session) -> AsyncIterator[None]:
+    """A Cancel ends the run in this block as a signal would. EndedEarly if it had no attempts."""
     task = asyncio.current_task()
     assert task is not None
-    return heard_cancel(partial(session.end, task))
+    try:
+        async with heard_cancel(partial(session.end, task)):
+            yield
+    except asyncio.CancelledError:
+        if not session.ended_early:
+            raise
+        task.uncancel()
+        raise EndedEarly from None
 
 
 @asynccontextmanager

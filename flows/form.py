@@ -67,10 +67,15 @@ def _place(field: str, title: str, description: str, pattern: str) -> dict[str, 
 
 
 _KEY_PLACES = (
-    _place("env", "Variable", "An environment variable of the worker.", "^[A-Za-z_][A-Za-z0-9_]*$"),
-    _place("block", "Secret block", "A Secret block (menu Blocks).", "^[a-z0-9-]+$"),
+    _place(
+        "env",
+        "Variable",
+        "An environment variable of the worker, in capitals.",
+        "^[A-Z_][A-Z0-9_]*$",
+    ),
+    _place("block", "Secret block", "A Secret block (menu Blocks).", "^(?!sk-)[a-z0-9-]{1,40}$"),
 )
-"""Most keys are refused as such a name, before anything stores them."""
+"""Names that hardly a key looks like: Prefect stores what is typed, so a key must be refused."""
 
 
 _URL = "Of the model's API. Without user and password: Prefect stores what is typed here."

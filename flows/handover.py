@@ -10,17 +10,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from prefect import Task
+from prefect.client.schemas.objects import State
 
 from agentcompass.components.contracts.attempt import Checkpoint, Verdict
 from agentcompass.components.execution.job import Job
+from agentcompass.flows.endings import Stage
 
 T = TypeVar("T")
 Work = Callable[[], Awaitable[T]]
 
-StageTask = Task[[str, str, Work[Any]], Coroutine[Any, Any, dict[str, str]]]
+StageTask = Task[[str, str, Work[Any]], Coroutine[Any, Any, Stage]]
 """A Prefect task of a stage: called with its name, its cache key and its work."""
 
 
@@ -99,7 +101,10 @@ async def _as_task(task: StageTask, job: Job, stage: str, work: Work[T]) -> T:
     async def carry_out() -> None:
         done.append(await work())
 
-    await task(str(job.key), job.stage_key(stage), carry_out)
+    called = task(str(job.key), job.stage_key(stage), carry_out, return_state=True)
+    state = await cast(Awaitable[State[Any]], called)
+    if not state.is_completed():
+        await state.aresult()  # raises what the work did
     return done[0] if done else await work()  # Prefect knew the stage: nothing was carried out
 
 

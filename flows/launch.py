@@ -1,12 +1,14 @@
 """Several requests in one go. Prefect loads this file by its path: flows and nothing else."""
 
 import asyncio
+from typing import Any
 
 import prefect
 import prefect.runtime.flow_run
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
+from agentcompass.components.contracts.run import RunRequest
 from agentcompass.flows.cancelled import heard_cancel
 from agentcompass.flows.form import RequestForm
 from agentcompass.flows.retried import is_retry
@@ -22,12 +24,15 @@ async def launch(name: str, requests: list[RequestForm]) -> State[None]:
     all_of_them.belongs_to(prefect.runtime.flow_run.id, retried=is_retry())
     loop = asyncio.get_running_loop()
 
+    async def as_sub_flow(request: RunRequest) -> State[Any]:
+        return await evaluate(request, return_state=True)
+
     def stop(number: int) -> None:
         loop.call_soon_threadsafe(all_of_them.request_stop, number)
 
     with heard_sigterm(stop):
         async with heard_cancel(all_of_them.request_stop):
-            await all_of_them.run_all(evaluate)
+            await all_of_them.run_all(as_sub_flow)
     bad = [member for member in all_of_them.members if member.exit_code != 0]
     message = f"{len(requests) - len(bad)} of {len(requests)} requests ended with every score"
     if all_of_them.stop.is_set():

@@ -2,6 +2,7 @@
 
 from agentcompass.components.contracts.run import RuntimeSettings
 from agentcompass.components.results.masking import Masker
+from agentcompass.flows.attached import run_here
 from agentcompass.flows.dead_runs import mark_dead_runs
 from agentcompass.flows.launch import launch
 from agentcompass.flows.local_run import until_recorded
@@ -17,5 +18,5 @@ async def carry_out(
         await mark_dead_runs()
         starting(together)
         requests = [member.request for member in together.members]
-        state = await launch(name, requests, return_state=True)
+        state = await run_here(launch, {"name": name, "requests": requests}, [])
         await until_recorded(state.state_details.flow_run_id)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from typing import Any
 from uuid import UUID
 
 import httpx
@@ -16,7 +15,7 @@ from prefect.client.schemas.filters import (
     TaskRunFilterState,
     TaskRunFilterStateType,
 )
-from prefect.client.schemas.objects import State, StateType
+from prefect.client.schemas.objects import StateType
 from prefect.events.worker import EventsWorker
 from prefect.exceptions import PrefectException
 
@@ -24,6 +23,7 @@ from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
 from agentcompass.components.execution import analysis
 from agentcompass.components.results.masking import Masker
+from agentcompass.flows.attached import run_here
 from agentcompass.flows.dead_runs import mark_dead_runs
 from agentcompass.flows.logs import console_logging, run_log
 from agentcompass.flows.names import tags
@@ -42,7 +42,7 @@ async def carry_out(request: RunRequest, secrets: tuple[str, ...], session: Sess
         await mark_dead_runs()
         with listening(session), prefect.tags(*tags(request)):
             try:
-                state: State[Any] = await evaluate(request, return_state=True)
+                state = await run_here(evaluate, {"request": request}, tags(request))
             except (httpx.HTTPError, OSError, PrefectException) as error:
                 return await _finish_alone(session, error)
         if session.outcome is None and session.run is not None and session.run.attempts_ended:

@@ -9,17 +9,15 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 from uuid import UUID
 
-import prefect.runtime.flow_run
 from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
-from prefect.client.orchestration import get_client
 
 from agentcompass.components.results.progress_shown import sentence
-from agentcompass.flows import retried, server
+from agentcompass.flows import server
 from agentcompass.flows.cancelled import api_answers
 from agentcompass.flows.live import LiveRun
+from agentcompass.flows.published import forget_earlier
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +28,7 @@ SECONDS = 4.0
 @asynccontextmanager
 async def kept_up_to_date(run: LiveRun) -> AsyncIterator[None]:
     """Keep the page true in this block, and leave it so."""
-    flow_run_id = UUID(prefect.runtime.flow_run.id)
     artifact = await _begin(run)
-    await _label(flow_run_id, _place(run))
     keeping = asyncio.create_task(_keep(run, artifact))
     try:
         yield
@@ -41,7 +37,6 @@ async def kept_up_to_date(run: LiveRun) -> AsyncIterator[None]:
         await asyncio.gather(keeping, return_exceptions=True)
         if await api_answers():
             await _draw(run, artifact)
-            await _label(flow_run_id, _place(run) | _result(run))
 
 
 async def _keep(run: LiveRun, artifact: UUID | None) -> None:
@@ -55,6 +50,7 @@ async def _keep(run: LiveRun, artifact: UUID | None) -> None:
 
 async def _begin(run: LiveRun) -> UUID | None:
     try:
+        await forget_earlier("progress")
         return await acreate_progress_artifact(0.0, key="progress", description=_sentence(run))
     except Exception as error:  # as above
         log.warning("no progress on the Prefect page: %s", error)
@@ -70,32 +66,6 @@ async def _draw(run: LiveRun, artifact: UUID | None) -> None:
         await aupdate_progress_artifact(artifact, share, description=_sentence(run))
     except Exception as error:  # as above
         log.debug("progress not updated on the Prefect page: %s", error)
-
-
-def _place(run: LiveRun) -> dict[str, Any]:
-    """Where its folder is, for the run's retry."""
-    return {"run_dir": str(run.store.folder.root), retried.KEY: retried.key()}
-
-
-def _result(run: LiveRun) -> dict[str, Any]:
-    """How it ended, for programs that ask the API: `submit --wait`, `list runs`."""
-    outcome, metrics = run.outcome, getattr(run, "metrics", None)
-    score = metrics.headline.value if metrics else None
-    return {
-        "exit_code": outcome.exit_code,
-        "planned": outcome.planned,
-        "scored": outcome.scored,
-        **({} if score is None else {"score": score}),
-    }
-
-
-async def _label(flow_run_id: UUID, values: dict[str, Any]) -> None:
-    labels = {f"agentcompass.{name}": value for name, value in values.items()}
-    try:
-        async with get_client() as client:
-            await client.update_flow_run_labels(flow_run_id, labels)
-    except Exception as error:  # as above
-        log.warning("the flow run is not labelled: %s", error)
 
 
 def _revive() -> None:

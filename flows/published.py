@@ -22,9 +22,9 @@ from prefect.client.schemas.filters import (
 )
 
 from agentcompass.components.contracts.errors import POLICIES
-from agentcompass.components.results.headline import headline_lines
+from agentcompass.components.results.headline import headline_lines, headline_sentence
 from agentcompass.components.results.metrics_record import Metrics
-from agentcompass.components.results.numbers_shown import count, format_number
+from agentcompass.components.results.numbers_shown import count
 from agentcompass.components.results.store import RunStore
 from agentcompass.flows import retried
 from agentcompass.flows.live import LiveRun
@@ -45,8 +45,9 @@ async def publish_results(run: LiveRun) -> None:
     text = await asyncio.to_thread(folder.summary_md.read_text, encoding="utf-8")
     rows = [line._asdict() for line in headline_lines(metrics)]
     try:
-        await _forget_earlier()
-        await acreate_table_artifact(table=rows, key="score", description=_score(metrics))
+        await forget_earlier("score", "summary", "unscored", "analysis")
+        score = headline_sentence(metrics)
+        await acreate_table_artifact(table=rows, key="score", description=score)
         await acreate_markdown_artifact(
             markdown=f"{text}\n\nResults: `{folder.root}`",
             key="summary",
@@ -55,9 +56,9 @@ async def publish_results(run: LiveRun) -> None:
         if unscored:
             description = _left_out(metrics, str(folder.root))
             await acreate_table_artifact(table=unscored, key="unscored", description=description)
-            get_run_logger().warning("%s: %s", _score(metrics), description)
+            get_run_logger().warning("%s: %s", score, description)
         else:
-            get_run_logger().info("%s", _score(metrics))
+            get_run_logger().info("%s", score)
     except Exception as error:  # whatever the API may answer
         log.warning("no result on the Prefect page: %s", error)
 
@@ -75,26 +76,18 @@ async def publish_analysis(run: LiveRun) -> None:
         log.warning("no analysis on the Prefect page: %s", error)
 
 
-async def _forget_earlier() -> None:
-    """A retry's results replace those of the execution before; the page would show both."""
+async def forget_earlier(*keys: str) -> None:
+    """A retry's artifacts replace those of the execution before; the page would show both."""
     if not retried.is_retry():
         return
     flow_run_id = UUID(prefect.runtime.flow_run.id)
     ours = ArtifactFilter(
         flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run_id]),
-        key=ArtifactFilterKey(any_=["score", "summary", "unscored", "analysis"]),
+        key=ArtifactFilterKey(any_=list(keys)),
     )
     async with get_client() as client:
         for artifact in await client.read_artifacts(artifact_filter=ours):
             await client.delete_artifact(artifact.id)
-
-
-def _score(metrics: Metrics) -> str:
-    headline = metrics.headline
-    if headline.value is None:
-        return f"{headline.name}: {headline.note or 'no score'}"
-    value = format_number(headline.value)
-    return f"{headline.name} = {value} over {count(headline.n_attempts, 'attempt')}"
 
 
 def _left_out(metrics: Metrics, root: str) -> str:

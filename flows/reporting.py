@@ -8,14 +8,12 @@ from contextlib import asynccontextmanager
 
 import prefect
 import prefect.runtime.flow_run
-from prefect.client.schemas.objects import State
-from prefect.states import Cancelled, Failed
 
 import agentcompass
-from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.execution.conclusion import dataset_facts
 from agentcompass.flows import retried
 from agentcompass.flows.dead_runs import note_run
+from agentcompass.flows.labels import label_begun, label_ended
 from agentcompass.flows.live import LiveRun
 
 log = logging.getLogger(__name__)
@@ -29,6 +27,7 @@ async def reporting(run: LiveRun) -> AsyncIterator[None]:
     """Publish the run's progress in this block, and its end whatever that is."""
     log.info("results: %s", run.store.folder.root)
     await asyncio.to_thread(run.store.write_run, _document(run))
+    await label_begun(run)
     note = note_run(prefect.runtime.flow_run.id, run.store.folder.root)
     telling, filing = asyncio.create_task(_tell(run)), asyncio.create_task(_file(run))
     try:
@@ -39,6 +38,7 @@ async def reporting(run: LiveRun) -> AsyncIterator[None]:
         await asyncio.gather(telling, filing, return_exceptions=True)
         await asyncio.to_thread(close_files, run)
         run.session.listen(run.board.look())
+        await label_ended(run)
         note.unlink(missing_ok=True)
 
 
@@ -47,29 +47,6 @@ def close_files(run: LiveRun) -> None:
     run.board.close(run.state)
     run.store.write_progress(_progress_document(run))
     run.store.write_run(_document(run))
-
-
-def final_state(run: LiveRun) -> Outcome | State[Outcome]:
-    """What the flow returns: a run that ended early is not Completed in the UI."""
-    outcome = run.conclude()
-    match outcome.state:
-        case "finished":
-            return outcome
-        case "interrupted":
-            return Cancelled(message="interrupted; finished attempts are kept", data=outcome)
-        case "timed_out":
-            return Failed(message="the run's time-out came", data=outcome)
-        case "failed":
-            return Failed(message=outcome.problem, data=outcome)
-
-
-def early_end(run: LiveRun, cancelled: asyncio.CancelledError) -> State[Outcome]:
-    """What the flow returns if it was asked to end before it had attempts: else it has crashed."""
-    task = asyncio.current_task()
-    if task is None or not run.session.ended_early:
-        raise cancelled
-    task.uncancel()
-    return Cancelled(message="interrupted before the attempts began")
 
 
 async def _tell(run: LiveRun) -> None:

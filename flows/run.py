@@ -11,7 +11,11 @@ from functools import partial
 import prefect
 from prefect.client.schemas.objects import State
 
-from agentcompass.components.contracts.errors import PreflightRefused
+from agentcompass.components.contracts.errors import (
+    AgentCompassError,
+    PreflightRefused,
+    RequestError,
+)
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.execution import analysis, leftovers, prepare
 from agentcompass.components.execution import preflight as checks
@@ -19,6 +23,7 @@ from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
 from agentcompass.flows.cache import by_key
 from agentcompass.flows.cancelled import ended_by_cancel
+from agentcompass.flows.endings import Stage, failed_stage, final_state, without_attempts
 from agentcompass.flows.form import RequestForm
 from agentcompass.flows.handover import HandOver
 from agentcompass.flows.limits import shared_limits
@@ -26,44 +31,53 @@ from agentcompass.flows.live import current, live
 from agentcompass.flows.names import run_name, untagged
 from agentcompass.flows.page import kept_up_to_date
 from agentcompass.flows.published import publish_analysis, publish_results
-from agentcompass.flows.reporting import early_end, final_state, reporting
+from agentcompass.flows.reporting import reporting
+from agentcompass.flows.session import EndedEarly
 from agentcompass.flows.unattended import in_its_own_session
+
+Work = Callable[[], Awaitable[None]]
 
 
 @prefect.flow(flow_run_name=run_name, persist_result=False)
-async def evaluate(request: RequestForm) -> Outcome | State[Outcome]:
+async def evaluate(request: RequestForm) -> State[Outcome]:
     """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
-    async with in_its_own_session(request), live(request) as run, ended_by_cancel(run.session):
-        try:
+    try:
+        async with in_its_own_session(request), live(request) as run, ended_by_cancel(run.session):
             await prepare_data()
             await preflight()
             await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
-        except asyncio.CancelledError as cancelled:
-            return early_end(run, cancelled)
-        async with reporting(run), kept_up_to_date(run):
-            # A failure that stops the attempts is in `run.failure`: what is finished still counts.
-            await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
-            await aggregate()
-            await publish_results(run)
-            await analyze()
-            await publish_analysis(run)
-        return final_state(run)
+            async with kept_up_to_date(run), reporting(run):
+                # A failure that stops the attempts is in `run.failure`: what is finished counts.
+                await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
+                await aggregate()
+                await publish_results(run)
+                await analyze()
+                await publish_analysis(run)
+            return final_state(run)
+    except (RequestError, PreflightRefused, EndedEarly) as reason:
+        return without_attempts(reason)
 
 
 @prefect.flow(flow_run_name="prepare data", persist_result=False)
-async def prepare_data() -> None:
+async def prepare_data() -> State[Outcome] | None:
     """Load the benchmark's data and select the tasks."""
     run = current()
-    run.dataset, run.samples = await asyncio.to_thread(prepare.load_samples, run.plan, run.parts)
+    try:
+        loaded = await asyncio.to_thread(prepare.load_samples, run.plan, run.parts)
+    except RequestError as reason:
+        return without_attempts(reason)
+    run.dataset, run.samples = loaded
+    return None
 
 
 @prefect.flow(flow_run_name="preflight", persist_result=False)
-async def preflight() -> None:
+async def preflight() -> State[Outcome] | None:
     """Find everything that would stop the run, before anything is spent."""
     run = current()
     if problems := await checks.preflight(run.plan, run.parts, run.samples):
-        raise PreflightRefused(problems)
+        return without_attempts(PreflightRefused(problems))
     await leftovers.reap(run.parts.environments)
+    return None
 
 
 @prefect.flow(flow_run_name="attempts", persist_result=False)
@@ -85,9 +99,12 @@ async def attempts() -> None:
 @prefect.task(
     task_run_name="{name}", cache_key_fn=by_key, persist_result=True, result_serializer="json"
 )
-async def attempt(name: str, key: str, work: Callable[[], Awaitable[None]]) -> dict[str, str]:
+async def attempt(name: str, key: str, work: Work) -> Stage:
     """The agent's stage of one attempt; its checkpoint is in the results folder."""
-    await work()
+    try:
+        await work()
+    except AgentCompassError as error:
+        return failed_stage(error)
     return {"attempt": name, "stage": "agent"}
 
 
@@ -102,9 +119,12 @@ async def scoring() -> None:
 @prefect.task(
     task_run_name="{name}", cache_key_fn=by_key, persist_result=True, result_serializer="json"
 )
-async def score(name: str, key: str, work: Callable[[], Awaitable[None]]) -> dict[str, str]:
+async def score(name: str, key: str, work: Work) -> Stage:
     """The scoring stage of one attempt; its record is in the results folder."""
-    await work()
+    try:
+        await work()
+    except AgentCompassError as error:
+        return failed_stage(error)
     return {"attempt": name, "stage": "score"}
 
 

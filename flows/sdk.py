@@ -146,13 +146,18 @@ def _connect() -> None:
 async def _carry_out(
     built: BuiltRequest, session: Any, listen: Callable[[Progress], None] | None
 ) -> RunResult:
+    from agentcompass.flows.attached import run_here
+    from agentcompass.flows.names import tags
     from agentcompass.flows.run import evaluate
     from agentcompass.flows.together import Member, carry_out
+
+    async def alone(request: RunRequest) -> Any:
+        return await run_here(evaluate, {"request": request}, tags(request))
 
     if listen is not None:
         session.listen = listen
     member = Member(built.request, built.secrets, session)
-    outcome = await carry_out(member, evaluate)
+    outcome = await carry_out(member, alone)
     folder = RunFolder(Path(outcome.run_dir))
     metrics = await asyncio.to_thread(read_record, folder.metrics_json, "metrics", Metrics)
     return RunResult(outcome, metrics)

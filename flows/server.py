@@ -56,6 +56,10 @@ class ServerProblem(Exception):
     """The server cannot be started or reached; one line."""
 
 
+class _PortTaken(ServerProblem):
+    """Somebody else was given the port between our look and our server's."""
+
+
 @dataclass(frozen=True)
 class ServerState:
     url: str
@@ -149,7 +153,13 @@ def home() -> Path:
 
 
 def _launch(folder: Path) -> ServerState:
-    port = _free_port()
+    try:
+        return _launch_at(_free_port(), folder)
+    except _PortTaken:
+        return _launch_at(_free_port(), folder)
+
+
+def _launch_at(port: int, folder: Path) -> ServerState:
     log = folder / "agentcompass-server.log"
     environment = {
         name: value
@@ -190,15 +200,31 @@ def _until_it_answers(state: ServerState, process: psutil.Process) -> ServerStat
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     log = Path(state.home) / "agentcompass-server.log"
     while time.monotonic() < deadline:
-        if answers(state.url, timeout_seconds=2):
-            return state
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
-            raise ServerProblem(f"the Prefect server ended while starting; see {log}")
+            # Another home's server, started in the same moment, may have got the port.
+            taken = answers(state.url, timeout_seconds=2)
+            problem = _PortTaken if taken else ServerProblem
+            raise problem(f"the Prefect server ended while starting; see {log}")
+        if _listens(process, state) and answers(state.url, timeout_seconds=2):
+            return state
         time.sleep(0.2)
     raise ServerProblem(
         f"the Prefect server (pid {state.pid}) did not answer in {START_TIMEOUT_SECONDS} s; "
         f"see {log}, or end it with: agentcompass server stop"
     )
+
+
+def _listens(process: psutil.Process, state: ServerState) -> bool:
+    """Whether it is this server that stands at its address, and not another home's."""
+    port = int(state.ui_url.rpartition(":")[2])
+    try:
+        family = (process, *process.children(recursive=True))
+        found = [one for member in family for one in member.net_connections(kind="tcp")]
+    except psutil.AccessDenied:  # a system that does not say
+        return True
+    except psutil.Error:  # it ends
+        return False
+    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)
 
 
 _CLIENT_ONLY = {"PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_PROFILE"}

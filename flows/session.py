@@ -77,6 +77,10 @@ def listening(chosen: Session) -> Iterator[Session]:
         _session.reset(token)
 
 
+class EndedEarly(Exception):
+    """A run was asked to end before it had attempts."""
+
+
 class Stopped(KeyboardInterrupt):
     """A signal ended the run before it had attempts."""
 

@@ -22,6 +22,7 @@ from prefect.utilities.urls import url_for
 
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import RunRequest
+from agentcompass.flows.endings import REFUSED, WRONG_REQUEST
 from agentcompass.flows.names import tags
 
 LOOK_SECONDS = 2.0
@@ -146,9 +147,10 @@ def _ended(flow_run: FlowRun) -> Followed:
         return Followed(name, int(ours.get("exit_code", 0)), "", ours)
     if state.is_cancelled():
         return Followed(name, 130, message, ours)
-    refused = {"PreflightRefused: ": 3, "RequestError: ": 2}
-    code = next((code for mark, code in refused.items() if mark in message), 4)
-    return Followed(name, code, problem, ours)
+    for mark, code in ((WRONG_REQUEST, 2), (REFUSED, 3)):
+        if message.startswith(mark):
+            return Followed(name, code, message.removeprefix(mark), ours)
+    return Followed(name, 4, problem, ours)
 
 
 async def _no_worker(client: PrefectClient, pool: str | None) -> str:

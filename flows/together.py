@@ -22,7 +22,8 @@ from agentcompass.flows.session import Session, listening
 AT_ONCE = 4
 """Requests under way together: enough to fill the slots that a long tail leaves free."""
 
-Evaluate = Callable[..., Awaitable[State[Any]]]
+Evaluate = Callable[[RunRequest], Awaitable[State[Any]]]
+"""Carries the flow out, as a sub-flow or alone; how it ended."""
 
 
 @dataclass
@@ -102,7 +103,7 @@ async def carry_out(member: Member, evaluate: Evaluate) -> Outcome:
         listening(session),
         prefect.tags(*tags(request)),
     ):
-        state = await evaluate(request, return_state=True)
+        state = await evaluate(request)
         if session.ended_early:
             raise asyncio.CancelledError
         if session.outcome is None:

@@ -52,11 +52,26 @@ class TogetherProgress:
         """`to_come`: the state of requests that have not begun."""
         requests = []
         for member, progress, begun in zip(self.members, self._latest, self._begun, strict=True):
-            if not begun:  # one that was refused never reports
+            if begun:
+                progress = _counted_now(member, progress)
+            else:  # one that was refused never reports
                 state = to_come if member.exit_code is None else "failed"
                 progress = progress.model_copy(update={"state": state})
             requests.append(Request(label(member.request), progress, begun))
         return LaunchView(requests)
+
+
+def _counted_now(member: "Member", progress: Progress) -> Progress:
+    """Its last report with the counts of this moment: sums over reports of different moments
+    would tell of more attempts running than may."""
+    run = member.session.run
+    if run is None:
+        return progress
+    now = run.board.progress
+    return progress.model_copy(update={name: getattr(now, name) for name in _COUNTS})
+
+
+_COUNTS = ("state", "running", "scored", "unscored", "skipped", "unscored_by_owner", "usage")
 
 
 class Request(NamedTuple):

@@ -125,6 +125,6 @@ def resolve(reference: SecretReference, field: str) -> str:
         raise RequestError(
             field,
             f"environment variable {reference.env} is not set or empty",
-            f"export {reference.env}=… or give the value itself",
+            f"export {reference.env}=… where the run is carried out",
         )
     return value

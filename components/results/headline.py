@@ -41,6 +41,15 @@ def headline_lines(metrics: Metrics) -> list[Line]:
     return lines
 
 
+def headline_sentence(metrics: Metrics) -> str:
+    """The number alone: `native@1 = 0.75 over 4 attempts`."""
+    headline = metrics.headline
+    if headline.value is None:
+        return f"{headline.name}: {headline.note or 'no score'}"
+    value = format_number(headline.value)
+    return f"{headline.name} = {value} over {count(headline.n_attempts, 'attempt')}"
+
+
 def left_out(metrics: Metrics) -> list[str]:
     """Every reason why a planned attempt has no score, with its count."""
     coverage = metrics.coverage
@@ -54,7 +63,7 @@ def left_out(metrics: Metrics) -> list[str]:
             for entry in coverage.missing_attempts
             for index in entry.indexes
         ]
-        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        shown = ", ".join(names[:5]) + (", …" if coverage.missing > 5 else "")
         reasons.append(f"{count(coverage.missing, 'attempt')} never ended: {shown}")
     return reasons
 

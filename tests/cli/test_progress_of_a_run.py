@@ -43,7 +43,6 @@ def on_a_terminal(*words: str) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), received.decode("utf-8")
 
 
-@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_home")
 def test_what_a_terminal_shows_is_what_the_files_say(
     questions: str, monkeypatch: pytest.MonkeyPatch, prefect_home: Path

@@ -26,13 +26,26 @@ def test_the_submitted_run_is_the_run(deployed: Deployed) -> None:
     metrics = json.loads((ended.run_dir / "metrics.json").read_bytes())
     assert metrics["headline"]["value"] == 1.0
     assert "over planned attempts: 13 tasks" in ended.stdout
-    assert "13 of 13" in ended.stderr or "waiting of 13" in ended.stderr
+    assert "/13 attempts done" in ended.stderr
     told = json.loads((ended.run_dir / "run.json").read_bytes())
     flow_run = httpx.get(f"{deployed.url}/flow_runs/{told['prefect_flow_run_id']}").json()
     assert flow_run["name"] == "quickstart · oracle · scripted"
     assert {"benchmark:quickstart", "harness:oracle", "model:scripted"} <= set(flow_run["tags"])
     log = (ended.run_dir / "logs/run.log").read_text(encoding="utf-8")
     assert "scored 1.0" in log
+    assert flow_run["state"]["message"] == "native@1 = 1 over 13 attempts"
+    shown = artifacts(deployed, flow_run["id"])
+    assert set(shown) == {"progress", "score", "summary", "analysis"}
+    assert shown["progress"]["data"] == 100.0
+    assert "13/13 attempts done" in shown["progress"]["description"]
+    assert "How to repeat" in shown["summary"]["data"]
+
+
+def artifacts(deployed: Deployed, flow_run_id: str) -> dict[str, Any]:
+    asked = {"artifacts": {"flow_run_id": {"any_": [flow_run_id]}}}
+    found = deployed.post("/artifacts/filter", asked)
+    assert len({one["key"] for one in found}) == len(found)
+    return {one["key"]: one for one in found}
 
 
 def test_the_schedule_shows_the_next_night(deployed: Deployed) -> None:
@@ -83,15 +96,11 @@ def test_a_cancelled_launch_ends_all_its_runs(deployed: Deployed) -> None:
         "model": {"id": "scripted", "params": {"script": deployed.slow_script()}},
         "runtime": {"results_dir": str(deployed.home / "launched")},
     }
-    launch = httpx.get(f"{deployed.url}/deployments/name/launch/launch").json()["id"]
-    made = httpx.post(
-        f"{deployed.url}/deployments/{launch}/create_flow_run",
-        json={"parameters": {"name": "two", "requests": [request, request]}},
-    ).raise_for_status()
+    launch = deployed.start("launch", {"name": "two", "requests": [request, request]})
     until(lambda: busy() == 4, "the agents never began")
-    deployed.cancel(made.json()["id"])
+    deployed.cancel(launch)
     until(lambda: busy() == 0, "an agent outlived the Cancel", seconds=30)
-    until(lambda: deployed.state(made.json()["id"]) == "Cancelled", "it is not Cancelled")
+    until(lambda: deployed.state(launch) == "Cancelled", "it is not Cancelled")
     states = [
         json.loads(path.read_bytes())["state"]
         for path in (deployed.home / "launched").glob("*/*/run.json")
@@ -149,3 +158,32 @@ def test_the_form_offers_what_is_registered(deployed: Deployed) -> None:
         assert not undescribed, f"{model}: {undescribed}"
     assert deployment["global_concurrency_limit"]["limit"] == 2
     assert "agentcompass" in deployment["tags"]
+
+
+@pytest.mark.parametrize(
+    ("key", "status"),
+    [
+        ({"env": "MODEL_API_KEY"}, 201),
+        ({"env": "MODEL_API_KEY", "block": ""}, 201),
+        ({"block": "my-key"}, 201),
+        (None, 201),
+        ({"env": "sk-proj-Ab3"}, 409),
+        ({"env": "gsk_4bcDEF"}, 409),
+        ({"block": "sk-0123456789abcdef"}, 409),
+    ],
+)
+def test_a_key_typed_into_the_form_is_not_stored(
+    deployed: Deployed, key: dict[str, str] | None, status: int
+) -> None:
+    found = httpx.get(f"{deployed.url}/deployments/name/evaluate/evaluate").raise_for_status()
+    request = {
+        "benchmark": {"id": "quickstart"},
+        "harness": {"id": "idle"},
+        "model": {"id": "scripted", "api_key": key},
+    }
+    later = {"type": "SCHEDULED", "state_details": {"scheduled_time": "2999-01-01T00:00:00Z"}}
+    made = httpx.post(
+        f"{deployed.url}/deployments/{found.json()['id']}/create_flow_run",
+        json={"parameters": {"request": request}, "state": later},
+    )
+    assert made.status_code == status, made.text

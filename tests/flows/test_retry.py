@@ -16,8 +16,6 @@ from tests.components.environments.docker_engine import IMAGE, client, needs_eng
 from tests.flows.deployed import Deployed, deployed_in, until
 from tests.flows.toy_words import toy_words, write_rules
 
-pytestmark = pytest.mark.xdist_group("retry")
-
 ANSWERS = {"apple": "apple", "avocado": "pear", "banana": "banana", "blueberry": "blueberry"}
 BROKEN = ["apple", "avocado", "banana"]
 
@@ -42,14 +40,6 @@ def asked(deployed: Deployed, name: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def started(deployed: Deployed, flow: str, parameters: dict[str, Any]) -> str:
-    found = httpx.get(f"{deployed.url}/deployments/name/{flow}/{flow}").json()["id"]
-    made = httpx.post(
-        f"{deployed.url}/deployments/{found}/create_flow_run", json={"parameters": parameters}
-    )
-    return str(made.raise_for_status().json()["id"])
-
-
 def ended(deployed: Deployed, flow_run_id: str, state: str) -> None:
     until(lambda: deployed.state(flow_run_id) == state, f"it is not {state}")
 
@@ -71,25 +61,31 @@ def headline(run_dir: Path) -> float:
 def of_run(deployed: Deployed, flow_run_id: str, *states: str) -> list[str]:
     """`sub-flow/attempt` of the run's task runs in one of these states."""
     parent = {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}}
-    found = httpx.post(
-        f"{deployed.url}/task_runs/filter",
-        json={**parent, "task_runs": {"state": {"name": {"any_": states}}}},
-    ).json()
-    flows = httpx.post(f"{deployed.url}/flow_runs/filter", json=parent).json()
+    of_state = {"task_runs": {"state": {"name": {"any_": states}}}}
+    found = deployed.post("/task_runs/filter", {**parent, **of_state})
+    flows = deployed.post("/flow_runs/filter", parent)
     named = {flow["id"]: flow["name"] for flow in flows}
     return sorted(f"{named[run['flow_run_id']]}/{run['name']}" for run in found)
 
 
+def unscored(deployed: Deployed, flow_run_id: str) -> list[str]:
+    """What the run's page lists as without a score."""
+    asked = {"artifacts": {"flow_run_id": {"any_": [flow_run_id]}, "key": {"any_": ["unscored"]}}}
+    found = deployed.post("/artifacts/filter", asked)
+    return [row["attempt"] for one in found for row in json.loads(one["data"])]
+
+
 def test_a_retry_judges_again_exactly_what_has_no_score(deployed: Deployed) -> None:
     write_rules(deployed.home, accept={}, crash=BROKEN)
-    flow_run_id = started(deployed, "evaluate", {"request": asked(deployed, "graders")})
+    flow_run_id = deployed.start("evaluate", {"request": asked(deployed, "graders")})
     ended(deployed, flow_run_id, "Completed")
     run_dir = only_run(deployed.home / "graders")
     first = records(run_dir)
     assert {word for word, one in first.items() if one["status"] == "unscored"} == set(BROKEN)
     assert headline(run_dir) == 0.25
-    assert of_run(deployed, flow_run_id, "Failed") == [f"scoring/{word} #1" for word in BROKEN]
-    assert of_run(deployed, flow_run_id, "Cached") == []
+    failed = [f"scoring/{word} #1" for word in BROKEN]
+    until(lambda: of_run(deployed, flow_run_id, "Failed") == failed, "other stages failed")
+    assert unscored(deployed, flow_run_id) == [f"{word} #1" for word in BROKEN]
 
     write_rules(deployed.home, accept={})
     deployed.retry(flow_run_id)
@@ -101,23 +97,22 @@ def test_a_retry_judges_again_exactly_what_has_no_score(deployed: Deployed) -> N
         word: answer == word for word, answer in ANSWERS.items()
     }
     assert headline(run_dir) == 0.75
-    assert of_run(deployed, flow_run_id, "Completed") == [
-        *(f"attempts/{word} #1" for word in ANSWERS),
-        *(f"scoring/{word} #1" for word in ANSWERS),
-    ], "each stage was carried out once"
-    assert of_run(deployed, flow_run_id, "Cached") == [
-        *(f"attempts/{word} #1" for word in BROKEN),
-        "scoring/blueberry #1",
-    ]
+    once = [f"{stage}/{word} #1" for stage in ("attempts", "scoring") for word in ANSWERS]
+    until(lambda: of_run(deployed, flow_run_id, "Completed") == once, "not each stage once")
+    known = [*(f"attempts/{word} #1" for word in BROKEN), "scoring/blueberry #1"]
+    until(lambda: of_run(deployed, flow_run_id, "Cached") == known, "other stages were known")
     assert second["blueberry"] == first["blueberry"]
     for word in BROKEN:
         assert second[word]["earlier_failures"] == [first[word]["failure"]]
         assert second[word]["usage"] == first[word]["usage"]
         assert second[word]["started_at"] == first[word]["started_at"]
+    assert unscored(deployed, flow_run_id) == []
     told = json.loads((run_dir / "run.json").read_bytes())
     assert (told["state"], len(told["continued_at"])) == ("finished", 1)
-    labels = httpx.get(f"{deployed.url}/flow_runs/{flow_run_id}").json()["labels"]
+    page = httpx.get(f"{deployed.url}/flow_runs/{flow_run_id}").json()
+    labels = page["labels"]
     assert (labels["agentcompass.exit_code"], labels["agentcompass.score"]) == (0, 0.75)
+    assert page["state"]["message"] == "native@1 = 0.75 over 4 attempts"
 
 
 def test_a_killed_run_is_retried_and_nothing_scored_is_done_again(deployed: Deployed) -> None:
@@ -133,7 +128,7 @@ def test_a_killed_run_is_retried_and_nothing_scored_is_done_again(deployed: Depl
     model = {"id": "scripted", "params": {"script": str(script)}}
     request = asked(deployed, "killed", model=model, harness={"id": "tool_agent"})
     request["execution"] = {"task_concurrency": 1}
-    flow_run_id = started(deployed, "evaluate", {"request": request})
+    flow_run_id = deployed.start("evaluate", {"request": request})
     folder = deployed.home / "killed"
     until(lambda: len([*folder.glob("*/*/tasks/*/detail.json")]) == 2, "it never came to banana")
     run_dir = only_run(folder)
@@ -159,7 +154,7 @@ def test_a_killed_run_is_retried_and_nothing_scored_is_done_again(deployed: Depl
 def test_each_request_of_a_retried_launch_goes_on_in_its_folder(deployed: Deployed) -> None:
     write_rules(deployed.home, accept={}, crash=["banana"])
     request = asked(deployed, "launched")
-    launch = started(deployed, "launch", {"name": "two", "requests": [request, request]})
+    launch = deployed.start("launch", {"name": "two", "requests": [request, request]})
     ended(deployed, launch, "Failed")
     first = {path.parent for path in (deployed.home / "launched").glob("*/*/run.json")}
     assert [headline(run_dir) for run_dir in first] == [0.5, 0.5]
@@ -174,7 +169,7 @@ def test_each_request_of_a_retried_launch_goes_on_in_its_folder(deployed: Deploy
 
 def test_a_run_that_cannot_go_on_is_refused_and_stays_as_it_is(deployed: Deployed) -> None:
     write_rules(deployed.home, accept={}, crash=["banana"])
-    flow_run_id = started(deployed, "evaluate", {"request": asked(deployed, "refused")})
+    flow_run_id = deployed.start("evaluate", {"request": asked(deployed, "refused")})
     ended(deployed, flow_run_id, "Completed")
     run_dir = only_run(deployed.home / "refused")
     before = records(run_dir)
@@ -197,10 +192,10 @@ def test_a_run_that_cannot_go_on_is_refused_and_stays_as_it_is(deployed: Deploye
     assert not [*deployed.home.glob("refused/*/*")]
 
 
-def test_a_run_from_the_command_line_is_retried_by_prefects_own_command(deployed: Deployed) -> None:
+def test_a_run_from_the_command_line_is_retried_by_a_worker(deployed: Deployed) -> None:
+    """Also from a relative results folder, which is that of the place where it was started."""
     write_rules(deployed.home, accept={}, crash=["banana"])
-    request = asked(deployed, "local")
-    script = json.dumps(request["model"]["params"])
+    script = json.dumps(asked(deployed, "local")["model"]["params"])
     ran = deployed.shell(
         f"cd {deployed.home}; agentcompass run toy_words openai_chat scripted --progress none "
         f"--model-params {shlex.quote(script)} --results-dir local || test $? = 1"
@@ -209,11 +204,10 @@ def test_a_run_from_the_command_line_is_retried_by_prefects_own_command(deployed
     flow_run_id = json.loads((ran.run_dir / "run.json").read_bytes())["prefect_flow_run_id"]
 
     write_rules(deployed.home, accept={})
-    entry = "agentcompass.flows.again.evaluate"
-    again = deployed.shell(f"prefect flow-run retry {flow_run_id} --entrypoint {entry}")
-    assert again.exit_code == 0, again.stderr
+    deployed.retry(flow_run_id)
+    until(lambda: headline(ran.run_dir) == 0.75, "it did not go on")
+    ended(deployed, flow_run_id, "Completed")
     assert only_run(deployed.home / "local") == ran.run_dir
-    assert headline(ran.run_dir) == 0.75
 
 
 @needs_engine
@@ -228,7 +222,7 @@ def test_cancel_in_the_ui_takes_the_containers_along(deployed: Deployed) -> None
         harness={"id": "tool_agent"},
         environment={"id": "docker", "params": {"setup": {"image": IMAGE}}},
     )
-    flow_run_id = started(deployed, "evaluate", {"request": request})
+    flow_run_id = deployed.start("evaluate", {"request": request})
 
     def containers() -> int:
         run_ids = {path.parent.name for path in deployed.home.glob("cancelled/*/*/run.json")}

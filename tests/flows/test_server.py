@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -39,6 +40,36 @@ def test_one_server_for_two_starts_at_once_and_after_a_kill_a_new_one(home: Path
         assert server.stop()
     assert server.status() is None
     assert not server.stop()
+
+
+def test_two_homes_at_once_have_a_server_each(tmp_path: Path) -> None:
+    """Both find the usual port free, and one gets it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        usual = probe.getsockname()[1]
+    program = (
+        "from agentcompass.flows import server\n"
+        f"server.USUAL_PORT = {usual}\n"
+        "try:\n    print(server.start().url, flush=True)\n    input()\n"
+        "finally:\n    server.stop()\n"
+    )
+    starts = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PREFECT_HOME": str(tmp_path / name)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "other")
+    ]
+    try:
+        urls = [start.stdout.readline().strip() for start in starts if start.stdout]
+        assert len(set(urls)) == 2
+        assert all(map(server.answers, urls))
+    finally:
+        for start in starts:
+            start.communicate("\n", timeout=60)
 
 
 def test_a_stale_state_file_is_not_believed(home: Path) -> None:
