@@ -58,7 +58,8 @@ def _member(benchmark: str) -> Any:
     """As much of a launch's member as is shown."""
     named = {"benchmark": benchmark, "harness": "h", "model": "m"}
     request = SimpleNamespace(**{key: SimpleNamespace(id=name) for key, name in named.items()})
-    return SimpleNamespace(request=request, exit_code=None)
+    session = SimpleNamespace(run=None)
+    return SimpleNamespace(request=request, exit_code=None, session=session)
 
 
 def test_a_launch_shows_its_sums_and_each_request_under_way() -> None:
@@ -125,3 +126,16 @@ def test_the_height_stays_the_same_until_the_end_however_many_there_are() -> Non
     assert set(heights[:-1]) == {8}
     assert heights[-1] == 4
     assert launch.shown[-1].over
+
+
+def test_the_sums_are_of_one_moment_whenever_each_request_reported() -> None:
+    """One has ended its attempts since its report; the other took their places."""
+    launch = Launch(2)
+    boards = [progress(running=3), progress(running=0)]
+    for member, now in zip(launch.members, boards, strict=True):
+        member.session.run = SimpleNamespace(board=SimpleNamespace(progress=now))
+    launch.listen[0](boards[0])
+    launch.members[0].session.run.board.progress = progress(scored=3)
+    launch.members[1].session.run.board.progress = progress(running=3)
+    launch.listen[1](progress(running=3))
+    assert launch.rows()[0].endswith("3/20 attempts done · 3 running · 14 queued")
