@@ -59,6 +59,7 @@ class Code(StrEnum):
     ARTIFACT_LIMIT = "artifact.limit"
     ARTIFACT_TIMEOUT = "artifact.timeout"
     GRADER_TIMEOUT = "grader.timeout"
+    GRADER_SETUP = "grader.setup"
     GRADER_CRASHED = "grader.crashed"
     GRADER_INVALID_REWARD = "grader.invalid_reward"
     GRADER_TAMPERED = "grader.tampered"
@@ -125,6 +126,9 @@ POLICIES: dict[Code, Policy] = {
     Code.ARTIFACT_LIMIT: _warning(Owner.AGENT, "an artifact over the limit was left out"),
     Code.ARTIFACT_TIMEOUT: _fatal(Owner.ENVIRONMENT, "capturing the outputs took too long"),
     Code.GRADER_TIMEOUT: _fatal(Owner.GRADER, "the grader outlasted its deadline"),
+    Code.GRADER_SETUP: _fatal(
+        Owner.GRADER, "what the grader needs could not be fetched, installed or started"
+    ),
     Code.GRADER_CRASHED: _error(Owner.GRADER, "the grader failed"),
     Code.GRADER_INVALID_REWARD: _error(
         Owner.GRADER, "the reward is missing, not a finite number, or out of its range"

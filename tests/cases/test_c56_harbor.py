@@ -42,7 +42,7 @@ def test_missing_tools_leave_the_right_answer_unscored(tmp_path: Path) -> None:
     for made in (benchmark(folder), terminal_bench(folder)):
         with pytest.raises(AgentCompassError, match=r"pytest: command not found") as failed:
             try_task(made, "echo 42 > answer.txt")
-        assert failed.value.code is Code.GRADER_CRASHED
+        assert failed.value.code is Code.GRADER_SETUP
 
     tests = BOOTSTRAP.replace("\npytest", "\n/tests/pytest")
     ready = write_task(tmp_path, "ready", tests=tests, files={"tests/pytest": PYTEST})
@@ -56,7 +56,7 @@ def test_a_network_that_is_cut_is_no_wrong_answer(tmp_path: Path) -> None:
     tests = f"#!/bin/bash\n{fetch} || echo 0 > /logs/verifier/reward.txt\n"
     with pytest.raises(AgentCompassError, match="could not start its tests") as failed:
         try_task(benchmark(write_task(tmp_path, tests=tests)), "echo 42 > answer.txt")
-    assert failed.value.code is Code.GRADER_CRASHED
+    assert failed.value.code is Code.GRADER_SETUP
 
 
 def test_tests_that_ran_and_failed_are_a_result(tmp_path: Path) -> None:

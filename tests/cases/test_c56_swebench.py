@@ -57,13 +57,19 @@ def _judged_with(shapes: Shapes, tried: Tried, variables: dict[str, str]) -> Non
     )
 
 
-@pytest.mark.parametrize("command", ["pytest -rA tests", "runner-of-nowhere tests"])
-def test_a_missing_runner_is_no_score(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("pytest -rA tests", Code.GRADER_SETUP),  # seen before anything of the submission is there
+        ("runner-of-nowhere tests", Code.GRADER_CRASHED),
+    ],
+)
+def test_a_missing_runner_is_no_score(tmp_path: Path, command: str, code: Code) -> None:
     shapes = Shapes(tmp_path, test_command=command)
     empty = path_with(tmp_path / "programs", *PROGRAMS, "python3")
     with pytest.raises(AgentCompassError) as raised:
         shapes.worked(FIX, lambda: sandbox(empty))
-    assert raised.value.code is Code.GRADER_CRASHED
+    assert raised.value.code is code
 
 
 def test_a_missing_program_is_no_score(tmp_path: Path) -> None:
@@ -174,7 +180,7 @@ def test_an_installation_that_needs_the_network_is_no_zero(tmp_path: Path) -> No
     lost = tmp_path / "lost"
     with pytest.raises(AgentCompassError, match="does it need a network") as raised:
         _graded(_installed_by(tmp_path / "shapes", lost=lost), "echo >>README.md", lost.touch)
-    assert raised.value.code is Code.GRADER_CRASHED
+    assert raised.value.code is Code.GRADER_SETUP
 
 
 def test_an_installation_that_the_submission_broke_is_its_own(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def grade_of(
 ) -> Grade:
     """`any_key`: the reward that counts need not be among them.
 
-    Raises grader.crashed (no test ever ran), grader.invalid_reward.
+    Raises grader.setup (no test ever ran), grader.invalid_reward.
     """
     report = read_report(graded.files)
     failure = bootstrap_failure(graded.output, script, report)
@@ -62,7 +62,7 @@ def grade_of(
     best = rewards.get(terms.key, max(rewards.values(), default=lowest))
     if failure is not None and best <= lowest:
         raise AgentCompassError(
-            Code.GRADER_CRASHED, f"the verifier could not start its tests: {failure}"
+            Code.GRADER_SETUP, f"the verifier could not start its tests: {failure}"
         )
     # Without any, the reward that stands there was not the verifier's.
     rewards = rewards or {terms.key: lowest}

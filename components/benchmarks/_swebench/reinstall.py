@@ -78,7 +78,7 @@ class Reinstall:
     async def blame(
         self, take_back: Callable[[], Awaitable[str]], put_back: Callable[[], Awaitable[str]]
     ) -> None:
-        """After a failure: raises grader.crashed unless it was the submission's.
+        """After a failure: raises grader.setup unless it was the submission's.
 
         `take_back` and `put_back` the submission; they return "" or why they could not.
         """
@@ -86,7 +86,7 @@ class Reinstall:
             return  # the submission's installation changed the submission itself
         if problem := await self.install():
             raise AgentCompassError(
-                Code.GRADER_CRASHED,
+                Code.GRADER_SETUP,
                 f"the repository cannot be installed in the grader's sandbox, not even without "
                 f"the submission ({problem}); does it need a network for that?",
             )

@@ -122,7 +122,7 @@ async def _check_tools(env: Environment, spec: Spec, before: str) -> None:
     if not account.started:
         last = account.output.strip().rpartition("\n")[2][:300]
         raise AgentCompassError(
-            Code.GRADER_CRASHED,
+            Code.GRADER_SETUP,
             f"the test runner does not start in the prepared sandbox "
             f"(exit {account.exit_code}): {last}",
         )

@@ -1,6 +1,8 @@
 """Real sandboxes for benchmark tests: host_process, with all programs or only some."""
 
+import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +25,8 @@ def path_with(folder: Path, *programs: str) -> dict[str, str]:
     """Variables of a machine that has only these programs."""
     folder.mkdir()
     for program in programs:
-        found = shutil.which(program)
+        # The interpreter itself: what stands on PATH may be a script that needs other programs.
+        found = os.path.realpath(sys.executable) if program == "python3" else shutil.which(program)
         assert found, program
         (folder / program).symlink_to(found)
     return {"PATH": str(folder)}
