@@ -3,23 +3,21 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 from agentcompass.components.contracts.attempt import Submission, Verdict
 from agentcompass.components.contracts.protocols import ArtifactDesk
 from agentcompass.components.contracts.sandbox import Environment
 from agentcompass.components.contracts.task import Sample, Task
 from tests.cases.rig import ask, measure
-from tests.cases.toy import Toy, number, put, shell
-from tests.standins.model_endpoint import ModelServer
-from tests.standins.model_script import Reply, RequestInfo
+from tests.cases.toy import Toy
 
-AGENT = "tool_agent"
 RIGHT_BUT_LATE, NOTHING_BUT_LATE, GRADER_LATE, SETUP_LATE = (f"toy-{n}" for n in range(1, 5))
-DEADLINES = {
-    "run_timeout_seconds": 3,
+DEADLINES: dict[str, Any] = {
+    "run_timeout_seconds": 2,
     "finalization_grace_seconds": 1,
-    "evaluation_timeout_seconds": 3,
-    "setup_timeout_seconds": 6,
+    "evaluation_timeout_seconds": 2,
+    "setup_timeout_seconds": 4,
 }
 
 
@@ -44,21 +42,32 @@ class Late(Toy):
         return await super().verify(sample, submission, env, desk)
 
 
-def moves(request: RequestInfo) -> Reply:
-    task = number(request)
-    if task == 3:
-        return (put(AGENT, task), Reply(text="done"))[min(request.step, 1)]
-    work = "" if task == 2 else f"echo {task} > answer.txt; "
-    return shell(AGENT, f"{work}sleep 600")
+def script() -> dict[str, Any]:
+    def shell(command: str) -> dict[str, Any]:
+        return {"tool_calls": [{"name": "shell", "arguments": {"command": command}}]}
+
+    return {
+        "tasks": {
+            RIGHT_BUT_LATE: [shell("echo 1 > answer.txt; sleep 600")],
+            NOTHING_BUT_LATE: [shell("sleep 600")],
+            GRADER_LATE: [shell("echo 3 > answer.txt"), "done"],
+        }
+    }
 
 
 def test_the_class_follows_the_phase_and_only_what_is_not_the_agents_is_tried_again(
     tmp_path: Path,
 ) -> None:
     benchmark = Late()
-    with ModelServer(moves) as server:
-        request = ask(tmp_path, "quickstart", AGENT, server.base_url, max_retries=1, **DEADLINES)
-        ran = measure(request, benchmark)
+    request = ask(
+        tmp_path,
+        *("quickstart", "tool_agent"),
+        model="scripted",
+        model_params={"script": script()},
+        max_retries=1,
+        **DEADLINES,
+    )
+    ran = measure(request, benchmark)
     assert ran.codes() == {
         f"{RIGHT_BUT_LATE} #1": None,
         f"{NOTHING_BUT_LATE} #1": None,
