@@ -1,4 +1,8 @@
-"""Cancel in the Prefect UI reaches no process that runs a flow by itself: it must ask."""
+"""Cancel in the Prefect UI reaches no process that runs a flow by itself: it must ask.
+
+Suspend is taken for a Cancel. Prefect would break off at the next task run of whatever attempt,
+and a Resume would begin a second run beside the sandboxes of the first.
+"""
 
 import asyncio
 import logging
@@ -6,10 +10,13 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import prefect.runtime.flow_run
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
 
 from agentcompass.flows import server
 from agentcompass.flows.session import EndedEarly, Session
@@ -37,7 +44,8 @@ async def ended_by_cancel(session: Session) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def heard_cancel(end: Callable[[], None]) -> AsyncIterator[None]:
-    """Call `end`, once, when the flow run under way is cancelled within this block."""
+    """Call `end` when the flow run under way is cancelled or suspended within this block."""
+    _take_suspension(end)
     watching = asyncio.create_task(_watch(UUID(prefect.runtime.flow_run.id), end))
     try:
         yield
@@ -46,24 +54,40 @@ async def heard_cancel(end: Callable[[], None]) -> AsyncIterator[None]:
         await asyncio.gather(watching, return_exceptions=True)
 
 
+def _take_suspension(end: Callable[[], None]) -> None:
+    """Prefect's own word of it, which comes from a thread; sub-flows share that of their parent."""
+    context = FlowRunContext.get()
+    if context is not None and prefect.runtime.flow_run.parent_flow_run_id is None:
+        loop = asyncio.get_running_loop()
+
+        def told(state: State[Any]) -> None:
+            loop.call_soon_threadsafe(end)
+
+        context.flow_run_suspension_request.mark_requested = told  # type: ignore[method-assign]
+
+
 async def _watch(flow_run_id: UUID, end: Callable[[], None]) -> None:
     while True:
         await asyncio.sleep(SECONDS)
         # The client would try for a minute; a look of our own is quick.
-        if await api_answers() and await _is_cancelled(flow_run_id):
-            log.warning("cancelled in the Prefect UI")
+        if await api_answers() and (how := await _ended_in_the_ui(flow_run_id)):
+            log.warning("%s in the Prefect UI", how)
             end()
             return
 
 
-async def _is_cancelled(flow_run_id: UUID) -> bool:
+async def _ended_in_the_ui(flow_run_id: UUID) -> str:
     try:
         async with get_client() as client:
             state = (await client.read_flow_run(flow_run_id)).state
     except Exception as error:  # whatever the API may answer: the run goes on
         log.debug("the run's state cannot be read: %s", error)
-        return False
-    return state is not None and (state.is_cancelling() or state.is_cancelled())
+        return ""
+    if state is None:
+        return ""
+    if state.is_paused():
+        return "suspended"
+    return "cancelled" if state.is_cancelling() or state.is_cancelled() else ""
 
 
 async def api_answers() -> bool:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 from prefect import Task
 from prefect.client.schemas.objects import State
@@ -45,9 +46,11 @@ class HandOver:
         self._attempt = {False: attempt.with_options(refresh_cache=True), True: attempt}
         self._score = {True: score.with_options(refresh_cache=True), False: score}
         self._waiting: asyncio.Queue[Handed | None] = asyncio.Queue()
+        self.failed: dict[str, UUID] = {}
+        """Attempt → the Prefect task run of its stage that failed last."""
 
     async def agent(self, job: Job, work: Work[Checkpoint], *, kept: bool) -> Checkpoint:
-        return await _as_task(self._attempt[kept], job, "agent", work)
+        return await self._as_task(self._attempt[kept], job, "agent", work)
 
     async def score(self, job: Job, work: Work[Verdict]) -> Verdict:
         verdict = await self._hand(Handed(job, work, fresh=True))
@@ -79,7 +82,7 @@ class HandOver:
         if handed.verdict.done():
             return
         task = self._score[handed.fresh]
-        judging = asyncio.ensure_future(_as_task(task, handed.job, "score", handed.work))
+        judging = asyncio.ensure_future(self._as_task(task, handed.job, "score", handed.work))
         # An attempt that is cancelled cancels its future, and that its judging.
         handed.verdict.add_done_callback(lambda _: judging.cancel())
         try:
@@ -93,19 +96,20 @@ class HandOver:
             if not handed.verdict.done():
                 handed.verdict.set_result(verdict)
 
+    async def _as_task(self, task: StageTask, job: Job, stage: str, work: Work[T]) -> T:
+        """The work's outcome, carried out by a Prefect task run that records only that it was."""
+        done: list[T] = []
 
-async def _as_task(task: StageTask, job: Job, stage: str, work: Work[T]) -> T:
-    """The work's outcome, carried out by a Prefect task run that records only that it was."""
-    done: list[T] = []
+        async def carry_out() -> None:
+            done.append(await work())
 
-    async def carry_out() -> None:
-        done.append(await work())
-
-    called = task(str(job.key), job.stage_key(stage), carry_out, return_state=True)
-    state = await cast(Awaitable[State[Any]], called)
-    if not state.is_completed():
-        await state.aresult()  # raises what the work did
-    return done[0] if done else await work()  # Prefect knew the stage: nothing was carried out
+        called = task(str(job.key), job.stage_key(stage), carry_out, return_state=True)
+        state = await cast(Awaitable[State[Any]], called)
+        if not state.is_completed():
+            if state.state_details.task_run_id:
+                self.failed[str(job.key)] = state.state_details.task_run_id
+            await state.aresult()  # raises what the work did
+        return done[0] if done else await work()  # Prefect knew the stage: nothing was carried out
 
 
 async def _nothing() -> None:

@@ -5,12 +5,14 @@ travels in a context variable, which reaches sub-flows and Prefect tasks run in 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from prefect.client.schemas.objects import State
 
 from agentcompass.components.configuration.secrets import holding
 from agentcompass.components.contracts.progress import Outcome
@@ -51,6 +53,8 @@ class LiveRun:
     samples: tuple[Sample, ...]
     open: OpenRun
     handover: HandOver
+    stages: Sequence[State[Any]]
+    """How the sub-flows `attempts` and `scoring` ended."""
     metrics: Metrics
 
     def __init__(self, request: RunRequest, session: Session) -> None:

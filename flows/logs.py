@@ -80,6 +80,7 @@ def console_logging(settings: RuntimeSettings, masker: Masker) -> Iterator[None]
     root.handlers = []
     root.setLevel(max(quietest, logging.INFO))  # libraries' DEBUG is megabytes a minute
     ours.setLevel(quietest)
+    tell_failures_once()
     console = _Stderr()
     console.setLevel(settings.log_level)
     console.setFormatter(_Masked(masker, "%(levelname)s: %(message)s"))
@@ -90,6 +91,15 @@ def console_logging(settings: RuntimeSettings, masker: Masker) -> Iterator[None]
         root.handlers, ours.handlers = before[1], before[3]
         root.setLevel(before[0])
         ours.setLevel(before[2])
+
+
+def tell_failures_once() -> None:
+    """Prefect tells of a stage's failed state twice, the first time with an empty traceback."""
+    logging.getLogger("prefect.task_runs").addFilter(_is_no_preview)
+
+
+def _is_no_preview(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Task run failed with state")
 
 
 class _Stderr(logging.Handler):

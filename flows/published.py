@@ -7,7 +7,7 @@ stands on the page of the flow that makes it, so `evaluate` calls this and no su
 import asyncio
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from uuid import UUID
 
@@ -20,13 +20,13 @@ from prefect.client.schemas.filters import (
     ArtifactFilterFlowRunId,
     ArtifactFilterKey,
 )
+from prefect.utilities.urls import url_for
 
 from agentcompass.components.contracts.errors import POLICIES
 from agentcompass.components.results.headline import headline_lines, headline_sentence
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.numbers_shown import count
 from agentcompass.components.results.store import RunStore
-from agentcompass.flows import retried
 from agentcompass.flows.live import LiveRun
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ Row = dict[str, str]
 async def publish_results(run: LiveRun) -> None:
     """The score table, the summary, and a row for each attempt that has no score."""
     metrics, folder = run.metrics, run.store.folder
-    unscored = await asyncio.to_thread(_unscored, run.store, metrics)
+    unscored = await asyncio.to_thread(_unscored, run.store, metrics, run.handover.failed)
     text = await asyncio.to_thread(folder.summary_md.read_text, encoding="utf-8")
     rows = [line._asdict() for line in headline_lines(metrics)]
     try:
@@ -49,7 +49,7 @@ async def publish_results(run: LiveRun) -> None:
         score = headline_sentence(metrics)
         await acreate_table_artifact(table=rows, key="score", description=score)
         await acreate_markdown_artifact(
-            markdown=f"{text}\n\nResults: `{folder.root}`",
+            markdown=f"{text}\n\n{_where(run)}",
             key="summary",
             description="Score, what was left out, cost, time, how to repeat it",
         )
@@ -78,8 +78,6 @@ async def publish_analysis(run: LiveRun) -> None:
 
 async def forget_earlier(*keys: str) -> None:
     """A retry's artifacts replace those of the execution before; the page would show both."""
-    if not retried.is_retry():
-        return
     flow_run_id = UUID(prefect.runtime.flow_run.id)
     ours = ArtifactFilter(
         flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run_id]),
@@ -97,21 +95,34 @@ def _left_out(metrics: Metrics, root: str) -> str:
     return f"{count(number, 'attempt')} without a score{first}; the files are in {root}"
 
 
-def _unscored(store: RunStore, metrics: Metrics) -> list[Row]:
+def _where(run: LiveRun) -> str:
+    """The last lines of the summary: files, and the pages of attempts and verdicts."""
+    states = zip(("attempts", "scoring"), run.stages, strict=True)
+    pages = [f"[{name}]({_page('flow-run', s.state_details.flow_run_id)})" for name, s in states]
+    return f"Results: `{run.store.folder.root}`\n\nEach attempt: {', '.join(pages)}"
+
+
+def _page(kind: str, of: UUID | None) -> str:
+    return (of and url_for(kind, of)) or ""
+
+
+def _unscored(store: RunStore, metrics: Metrics, failed_runs: Mapping[str, UUID]) -> list[Row]:
     """Blocking. Nothing is read if every attempt has a score."""
     if not metrics.coverage.unscored:
         return list(islice(_missing(metrics), LISTED))
-    failed = list(islice(_failed(store), LISTED))
+    failed = list(islice(_failed(store, failed_runs), LISTED))
     return failed + list(islice(_missing(metrics), LISTED - len(failed)))
 
 
-def _failed(store: RunStore) -> Iterator[Row]:
+def _failed(store: RunStore, failed_runs: Mapping[str, UUID]) -> Iterator[Row]:
     for detail in store.details():
         for record in detail.attempts:
             if record.failure is not None:
                 files = store.folder.attempt(record.key).relative_to(store.folder.root)
+                name = _as_it_is(str(record.key))
+                page = _page("task-run", failed_runs.get(str(record.key)))
                 yield {
-                    "attempt": _as_it_is(str(record.key)),
+                    "attempt": f"[{name}]({page})" if page else name,
                     "code": record.failure.code.value,
                     "owner": POLICIES[record.failure.code].owner.value,
                     "files": _as_it_is(str(files)),

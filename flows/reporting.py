@@ -11,6 +11,7 @@ import prefect.runtime.flow_run
 
 import agentcompass
 from agentcompass.components.execution.conclusion import dataset_facts
+from agentcompass.components.execution.revision import code_revision
 from agentcompass.flows import retried
 from agentcompass.flows.dead_runs import note_run
 from agentcompass.flows.labels import label_begun, label_ended
@@ -82,6 +83,7 @@ def _document(run: LiveRun) -> dict[str, object]:
         **run.open.provenance,
         "versions": {
             "agentcompass": agentcompass.__version__,
+            "revision": code_revision(),
             "prefect": prefect.__version__,
             "python": platform.python_version(),
             "platform": platform.platform(),

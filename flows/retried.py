@@ -32,6 +32,7 @@ def key() -> str:
 
 
 def is_retry() -> bool:
+    """Not the only way to be executed again: a Resume does not count."""
     return session().launch_retried or int(prefect.runtime.flow_run.run_count or 1) > 1
 
 
@@ -41,14 +42,14 @@ def folder(namespace: Path) -> RunFolder | None:
 
     RequestError if it had one that is not here: everything would be paid for again.
     """
-    if not is_retry():
-        return None
     labelled = _labelled()
+    if not (labelled or is_retry()):
+        return None
     places = [Path(labelled)] if labelled else sorted(namespace.glob("*"))
     for place in places:
         found = RunFolder(place)
         if _is_ours(found):
-            log.info("retried: the run goes on in its folder")
+            log.info("the run goes on in its folder")
             return found
     if labelled:
         raise RequestError(

@@ -48,7 +48,8 @@ async def evaluate(request: RequestForm) -> State[Outcome]:
             await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
             async with kept_up_to_date(run), reporting(run):
                 # A failure that stops the attempts is in `run.failure`: what is finished counts.
-                await asyncio.gather(attempts(return_state=True), scoring(return_state=True))
+                stages = attempts(return_state=True), scoring(return_state=True)
+                run.stages = await asyncio.gather(*stages)
                 await aggregate()
                 await publish_results(run)
                 await analyze()

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from uuid import UUID
 
+import prefect
 import prefect.runtime.flow_run
 from prefect.client.orchestration import get_client
 from prefect.utilities import engine
@@ -19,7 +20,7 @@ from prefect.utilities import engine
 from agentcompass.components.contracts.run import RunRequest, RuntimeSettings
 from agentcompass.flows.api_log import StorableAPILogHandler
 from agentcompass.flows.dead_runs import mark_dead_runs
-from agentcompass.flows.logs import run_log
+from agentcompass.flows.logs import run_log, tell_failures_once
 from agentcompass.flows.names import tags
 from agentcompass.flows.session import Session, attended, listening
 
@@ -47,6 +48,7 @@ async def looked_after(request: RunRequest, session: Session) -> AsyncIterator[N
         page_logging(request.runtime),
         run_log(request.runtime) as session.log,
         listening(session),
+        prefect.tags(*tags(request)),  # for the sub-flows; the run has them below
     ):
         await mark_dead_runs()
         await _tag(request)
@@ -83,6 +85,7 @@ def heard_sigterm(tell: Callable[[int], None]) -> Iterator[None]:
 @contextmanager
 def page_logging(settings: RuntimeSettings) -> Iterator[None]:
     """What we say goes to the run's page, and everything of ours to its log file."""
+    tell_failures_once()
     ours = logging.getLogger("agentcompass")
     level, handler = ours.level, StorableAPILogHandler(logging.INFO)
     levels, others = logging.getLevelNamesMapping(), logging.getLogger().handlers[:]

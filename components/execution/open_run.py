@@ -15,6 +15,7 @@ from agentcompass.components.execution.fingerprint import digest
 from agentcompass.components.execution.images_now import images_now
 from agentcompass.components.execution.job import Job
 from agentcompass.components.execution.parts import Parts
+from agentcompass.components.results.numbers_shown import count
 from agentcompass.components.results.store import RunStore
 
 log = logging.getLogger(__name__)
@@ -66,10 +67,10 @@ class OpenRun:
                 self.checkpoints[task_id, index] = checkpoint
                 self._link_stages(source, known[task_id], checkpoint.key, "agent")
         log.info(
-            "%d scored attempts and %d checkpoints %s",
-            len(self.adopted),
-            len(self.checkpoints),
-            "stand" if source is self.store else f"are taken over from run {source.run_id}",
+            "%s: %s scored, %s to be judged",
+            "what stands" if source is self.store else f"taken over from run {source.run_id}",
+            count(len(self.adopted), "attempt"),
+            len(self.checkpoints) or "none",
         )
         if unknown:
             log.info("the images of %d of them were not compared with those of today", unknown)

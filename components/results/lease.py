@@ -30,7 +30,8 @@ class RunLease:
             ) from None
         file.truncate(0)
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": started}, file)
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "since": started}
+        json.dump({"schema_version": 1, **who}, file)
         file.flush()
         self._file = file
 

@@ -1,6 +1,7 @@
 """docs/nightly.md does what it says, on a fresh server: deploy, work, submit, the next night."""
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -38,7 +39,12 @@ def test_the_submitted_run_is_the_run(deployed: Deployed) -> None:
     assert set(shown) == {"progress", "score", "summary", "analysis"}
     assert shown["progress"]["data"] == 100.0
     assert "13/13 attempts done" in shown["progress"]["description"]
-    assert "How to repeat" in shown["summary"]["data"]
+    summary = shown["summary"]["data"]
+    assert "How to repeat" in summary
+    pages = dict(re.findall(r"\[(\w+)\]\([^)]*/flow-run/([^)/]*)\)", summary))
+    for name, sub_flow in pages.items():
+        assert httpx.get(f"{deployed.url}/flow_runs/{sub_flow}").json()["name"] == name
+    assert set(pages) == {"attempts", "scoring"}
 
 
 def artifacts(deployed: Deployed, flow_run_id: str) -> dict[str, Any]:
@@ -187,3 +193,29 @@ def test_a_key_typed_into_the_form_is_not_stored(
         json={"parameters": {"request": request}, "state": later},
     )
     assert made.status_code == status, made.text
+
+
+def test_a_third_run_waits_for_one_of_the_two_places(deployed: Deployed) -> None:
+    request = {
+        "benchmark": {"id": "quickstart", "params": {"limit": 1}},
+        "harness": {"id": "tool_agent"},
+        "model": {"id": "scripted", "params": {"script": deployed.slow_script()}},
+        "runtime": {"results_dir": str(deployed.home / "three")},
+    }
+    runs = [deployed.start("evaluate", {"request": request}) for _ in range(3)]
+    until(lambda: busy() == 4, "two never worked")
+
+    def waiting() -> list[str]:
+        return [one for one in runs if deployed.state(one) == "AwaitingConcurrencySlot"]
+
+    until(lambda: len(waiting()) == 1, "none waited")
+    assert busy() == 4
+    (third,) = waiting()
+    first = next(one for one in runs if one != third)
+    deployed.cancel(first)
+    until(lambda: deployed.state(third) == "Running", "it did not take the place")
+    for one in runs:
+        if one != first:
+            deployed.cancel(one)
+    until(lambda: {deployed.state(one) for one in runs} == {"Cancelled"}, "they did not end")
+    assert busy() == 0

@@ -68,11 +68,19 @@ def of_run(deployed: Deployed, flow_run_id: str, *states: str) -> list[str]:
     return sorted(f"{named[run['flow_run_id']]}/{run['name']}" for run in found)
 
 
-def unscored(deployed: Deployed, flow_run_id: str) -> list[str]:
-    """What the run's page lists as without a score."""
+def unscored(deployed: Deployed, flow_run_id: str, folder: Path) -> list[str]:
+    """What the run's page lists as without a score; its links lead to what failed."""
     asked = {"artifacts": {"flow_run_id": {"any_": [flow_run_id]}, "key": {"any_": ["unscored"]}}}
     found = deployed.post("/artifacts/filter", asked)
-    return [row["attempt"] for one in found for row in json.loads(one["data"])]
+    rows = [row for one in found for row in json.loads(one["data"])]
+    for row in rows:
+        name, page = row["attempt"][1:-1].split("](")
+        task_run_id = page.rpartition("/")[2]
+        task_run = httpx.get(f"{deployed.url}/task_runs/{task_run_id}").json()
+        assert (task_run["name"], task_run["state"]["name"]) == (name, "Failed")
+        assert f"{row['code']} ({row['owner']})" in task_run["state"]["message"]
+        assert (folder / row["files"]).is_dir()
+    return [row["attempt"][1:].partition("]")[0] for row in rows]
 
 
 def test_a_retry_judges_again_exactly_what_has_no_score(deployed: Deployed) -> None:
@@ -85,7 +93,7 @@ def test_a_retry_judges_again_exactly_what_has_no_score(deployed: Deployed) -> N
     assert headline(run_dir) == 0.25
     failed = [f"scoring/{word} #1" for word in BROKEN]
     until(lambda: of_run(deployed, flow_run_id, "Failed") == failed, "other stages failed")
-    assert unscored(deployed, flow_run_id) == [f"{word} #1" for word in BROKEN]
+    assert unscored(deployed, flow_run_id, run_dir) == [f"{word} #1" for word in BROKEN]
 
     write_rules(deployed.home, accept={})
     deployed.retry(flow_run_id)
@@ -106,7 +114,7 @@ def test_a_retry_judges_again_exactly_what_has_no_score(deployed: Deployed) -> N
         assert second[word]["earlier_failures"] == [first[word]["failure"]]
         assert second[word]["usage"] == first[word]["usage"]
         assert second[word]["started_at"] == first[word]["started_at"]
-    assert unscored(deployed, flow_run_id) == []
+    assert unscored(deployed, flow_run_id, run_dir) == []
     told = json.loads((run_dir / "run.json").read_bytes())
     assert (told["state"], len(told["continued_at"])) == ("finished", 1)
     page = httpx.get(f"{deployed.url}/flow_runs/{flow_run_id}").json()
@@ -236,3 +244,32 @@ def test_cancel_in_the_ui_takes_the_containers_along(deployed: Deployed) -> None
     run_dir = only_run(deployed.home / "cancelled")
     codes = {one["failure"]["code"] for one in records(run_dir).values()}
     assert codes == {"run.cancelled"}
+
+
+def test_suspend_is_a_cancel_and_resume_begins_no_second_run(deployed: Deployed) -> None:
+    write_rules(deployed.home, accept={})
+    gate = deployed.home / "resumed"
+    wait = {"name": "shell", "arguments": {"command": f"until [ -e {gate} ]; do sleep 0.2; done"}}
+    script = deployed.home / "suspended.json"
+    script.write_text(
+        json.dumps({"tasks": {"banana": [{"tool_calls": [wait]}, "banana"]}, "default": ["no"]})
+    )
+    model = {"id": "scripted", "params": {"script": str(script)}}
+    request = asked(deployed, "suspended", model=model, harness={"id": "tool_agent"})
+    flow_run_id = deployed.start("evaluate", {"request": request})
+    folder = deployed.home / "suspended"
+    until(lambda: len([*folder.glob("*/*/tasks/*/detail.json")]) == 3, "the others never ended")
+    first = records(only_run(folder))
+    details = {"pause_reschedule": True, "pause_timeout": "2999-01-01T00:00:00Z"}
+    suspended = {"type": "PAUSED", "name": "Suspended", "state_details": details}
+    body = {"state": suspended, "force": True}
+    deployed.post(f"/flow_runs/{flow_run_id}/set_state", body)
+    ended(deployed, flow_run_id, "Cancelled")
+    assert records(only_run(folder))["banana"]["failure"]["code"] == "run.cancelled"
+
+    gate.touch()
+    deployed.retry(flow_run_id)
+    ended(deployed, flow_run_id, "Completed")
+    second = records(only_run(folder))
+    assert second["banana"]["verdict"]["correct"]
+    assert {word: second[word] for word in first} == first
