@@ -1,6 +1,7 @@
 """How a command ends that did not end well: one line on stderr, or one JSON document on stdout.
 
-2 wrong usage or configuration; 3 preflight refused; 4 the run failed; 130 interrupted.
+2 wrong usage or configuration; 3 preflight refused; 4 the run failed; 130 interrupted; 143
+ended by SIGTERM.
 """
 
 import json

@@ -3,20 +3,22 @@
 import contextlib
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agentcompass.cli.rendering.columns import columns
-from agentcompass.cli.rendering.launch import label, table_lines
+from agentcompass.cli.rendering.launch import label, room_for_table, table_lines
 from agentcompass.cli.rendering.plan import brief_lines, plan_document
 from agentcompass.cli.run_command import RunCommand
 from agentcompass.cli.run_options import with_options
 from agentcompass.cli.streams import complain, put
 from agentcompass.cli.values import TextValue
+from agentcompass.components.results.numbers_shown import count
 
 if TYPE_CHECKING:
-    from agentcompass.components.execution.launch import PlannedLaunch
+    from agentcompass.cli.run_checks import Checked
+    from agentcompass.components.execution.launch import PlannedLaunch, WrongRequests
     from agentcompass.flows.together import Member
 
 TAKEN_OVER = (
@@ -26,6 +28,8 @@ TAKEN_OVER = (
 )  # fmt: skip
 """Options of `run` that hold for every request here; they win over the file."""
 
+Seen = TypeVar("Seen")
+
 
 @click.command("launch", cls=RunCommand)
 @click.argument("file", type=TextValue(empty=False))
@@ -33,59 +37,93 @@ TAKEN_OVER = (
 def launch(file: str, dry_run: bool, json: bool, **typed: Any) -> int:
     """Carry out every request of FILE (YAML or JSON); one that fails stops no other.
 
-    --task-concurrency is shared by all of them. The exit code is the worst of the requests'.
+    A request that is impossible as written stops all before any is begun. --task-concurrency is
+    shared by all of them. The exit code is the worst of the requests'.
     """
-    from agentcompass.components.execution.launch import plan_launch
+    from agentcompass.components.execution.launch import WrongRequests, plan_launch
 
     planned = plan_launch(file, typed)
-    if dry_run:
-        return _dry_run(planned, as_json=json)
-    return _carry_out(planned, as_json=json)
+    try:
+        return (_dry_run if dry_run else _carry_out)(planned, as_json=json)
+    except WrongRequests as error:
+        return _refuse(error, as_json=json)
+
+
+def _refuse(error: "WrongRequests", *, as_json: bool) -> int:
+    """A line for each wrong request. 3 where nothing has to be corrected, only to be there."""
+    from agentcompass.components.contracts.errors import RequestError
+
+    for title, problem in error.wrong:
+        complain(" ".join(f"agentcompass: {title}: {problem}".split()))
+    code = 2 if any(isinstance(problem, RequestError) for _, problem in error.wrong) else 3
+    if as_json:
+        problems = [{"request": title, "problem": str(problem)} for title, problem in error.wrong]
+        document = {"error": {"problems": problems}, "exit_code": code}
+        put(json.dumps(document, ensure_ascii=False))
+    return code
+
+
+def _checked(
+    planned: "PlannedLaunch", look: "Callable[[Checked], Seen]", *, install: bool
+) -> list[Seen]:
+    """What `look` finds in each request that was checked. WrongRequests names all that are."""
+    from agentcompass.cli.run_checks import check
+    from agentcompass.components.configuration.secrets import holding
+    from agentcompass.components.contracts.errors import PreflightRefused, RequestError
+
+    found: list[Seen] = []
+    wrong: list[tuple[str, RequestError | PreflightRefused]] = []
+    for request, secrets, title in planned.requests:
+        with holding(secrets):
+            try:
+                found.append(look(check(request, install=install)))
+            except (RequestError, PreflightRefused) as error:
+                wrong.append((title, error))
+    planned.refuse(wrong)
+    return found
 
 
 def _dry_run(planned: "PlannedLaunch", *, as_json: bool) -> int:
     from agentcompass.cli.dry_run import preflight_of
-    from agentcompass.cli.run_checks import check
-    from agentcompass.components.configuration.secrets import holding
 
-    documents, bad, attempts = [], False, 0
-    for request, secrets in planned.requests:
-        with holding(secrets):
-            checked = check(request, install=False)
-            problems = preflight_of(checked)
-        bad = bad or bool(problems)
-        documents.append(plan_document(checked) | {"problems": list(problems)})
-        attempts += documents[-1]["planned_attempts"]
-        if not as_json:
-            put(f"── {label(request)}")
-            for line in brief_lines(checked):
-                put(line)
-            for problem in problems:
-                complain(f"agentcompass: {label(request)}: {problem}")
+    def look(checked: "Checked") -> tuple[list[str], dict[str, Any]]:
+        document = plan_document(checked) | {"problems": list(preflight_of(checked))}
+        return list(brief_lines(checked)), document
+
+    seen = _checked(planned, look, install=False)
+    documents = [document for _, document in seen]
+    code = 3 if any(document["problems"] for document in documents) else 0
     if as_json:
-        document = {"name": planned.name, "requests": documents, "exit_code": 3 if bad else 0}
-        put(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
-    else:
-        put(f"{len(planned.requests)} requests, {attempts} attempts; every parameter: --json")
-    return 3 if bad else 0
+        whole = {"name": planned.name, "requests": documents, "exit_code": code}
+        put(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=2))
+        return code
+    for (request, _, title), (lines, document) in zip(planned.requests, seen, strict=True):
+        put(f"── {label(request)}")
+        for line in lines:
+            put(line)
+        for problem in document["problems"]:
+            complain(f"agentcompass: {title}: {problem}")
+    attempts = sum(document["planned_attempts"] for document in documents)
+    put(
+        f"{count(len(documents), 'request')}, {count(attempts, 'attempt')}; every parameter: --json"
+    )
+    return code
 
 
 def _carry_out(planned: "PlannedLaunch", *, as_json: bool) -> int:
     from agentcompass.cli.rendering.progress import showing
     from agentcompass.cli.rendering.together import TogetherProgress
-    from agentcompass.cli.run_checks import check
     from agentcompass.cli.run_execution import QUIET_LEVELS
-    from agentcompass.components.configuration.secrets import holding
     from agentcompass.components.contracts.errors import PreflightRefused
 
-    attempts = []
-    for request, secrets in planned.requests:  # what is wrong in one is told before any is begun
-        with holding(secrets):
-            attempts.append(len(check(request).samples) * request.execution.attempts.k)
+    # What is wrong in any request is told before one is begun.
+    attempts = _checked(
+        planned, lambda c: len(c.samples) * c.plan.request.execution.attempts.k, install=True
+    )
     from agentcompass.flows.local import connect, launch_locally
     from agentcompass.flows.server import ServerProblem
 
-    settings = planned.requests[0][0].runtime
+    settings = planned.requests[0].request.runtime
     with (
         showing(settings.progress, settings.log_level in QUIET_LEVELS) as (show, note),
         contextlib.redirect_stdout(sys.stderr),
@@ -98,29 +136,32 @@ def _carry_out(planned: "PlannedLaunch", *, as_json: bool) -> int:
             sums = TogetherProgress(show, attempts)
             members = [
                 Member(request, secrets, Session(listen=sums.listener(), note=note))
-                for request, secrets in planned.requests
+                for request, secrets, _ in planned.requests
             ]
             sums.members = members
             signal = launch_locally(planned.name, members, planned.task_concurrency, settings, note)
             sums.finish()
         except ServerProblem as problem:
             raise PreflightRefused((str(problem),)) from problem
-    return _tell(planned.name, members, signal, as_json=as_json)
+    return _tell(planned, members, signal, as_json=as_json)
 
 
-def _tell(name: str, members: "list[Member]", signal: int | None, *, as_json: bool) -> int:
+def _tell(
+    planned: "PlannedLaunch", members: "list[Member]", signal: int | None, *, as_json: bool
+) -> int:
     code = max(4 if member.exit_code is None else member.exit_code for member in members)
     if signal is not None:
         code = 128 + signal
     if as_json:
         rows = [_document(member) for member in members]
-        put(json.dumps({"name": name, "exit_code": code, "requests": rows}, ensure_ascii=False))
+        document = {"name": planned.name, "exit_code": code, "requests": rows}
+        put(json.dumps(document, ensure_ascii=False))
         return code
-    for line in columns(table_lines(members)):
+    for line in table_lines(members, room_for_table()):
         put(line)
-    for member in members:
+    for member, request in zip(members, planned.requests, strict=True):
         if member.problem:
-            complain(f"agentcompass: {label(member.request)}: {member.problem}")
+            complain(f"agentcompass: {request.title}: {member.problem}")
     return code
 
 

@@ -38,8 +38,11 @@ def list_components(
 ) -> int:
     """List the registered components of a family: id, origin and what it is, one line each.
 
-    A component of a plugin that cannot be used is left out, and named on stderr. `runs`: those in
-    the results folder and at the Prefect API, newest first.
+    A component of a plugin that cannot be used is left out, and named on stderr.
+
+    `runs`: those in the results folder and at the Prefect API, newest first. States: running,
+    finished, failed, timed out, interrupted, crashed (its process is gone); before a run begins,
+    the API's own: scheduled, late, pending. The note says why it failed and what it was made from.
     """
     if family == "runs":
         from agentcompass.cli.list_runs import list_runs

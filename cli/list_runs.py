@@ -1,6 +1,7 @@
 """`agentcompass list runs`: those below a results folder, and those that a Prefect API knows."""
 
 import json
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,22 +13,30 @@ if TYPE_CHECKING:
     from agentcompass.components.results.found_runs import FoundRun
     from agentcompass.flows.recorded import RecordedRun
 
-HEADER = ("id", "run", "state", "score", "started", "where")
+HEADER = ("id", "run", "state", "score", "started", "where", "note")
+LONGEST_PROBLEM = 80
+"""Characters of a line; --json has it whole."""
 KNOWN_TO_API = 200
 """So many of the newest are asked for."""
 
 
 def list_runs(results_dir: str | None, *, as_json: bool) -> int:
-    """Newest first. A run that both know stands there once, as its own files tell."""
+    """Newest first. A run that both know stands there once, as its own files tell.
+
+    Its flow run is known by its id; the one of a retry or of a rescore in place by the folder.
+    """
     from agentcompass.components.execution.configured import configured
     from agentcompass.components.results.found_runs import found_runs
     from agentcompass.flows.handing_over import recorded_runs
 
     root = results_dir or configured().section("runtime").get("results_dir", "results")
     found = list(found_runs(Path(root).expanduser().absolute()))
-    known = {run.flow_run_id for run in found}
+    known = {name for run in found for name in (run.flow_run_id, run.run_dir)} - {""}
     rows = [_found(run) for run in found]
-    rows += [_recorded(run) for run in recorded_runs(KNOWN_TO_API) if run.id not in known]
+    for run in recorded_runs(KNOWN_TO_API):  # newest first: the latest in a folder tells of it
+        if not known & {run.id, run.run_dir}:
+            rows.append(_recorded(run))
+            known |= {run.run_dir} - {""}
     rows.sort(key=lambda row: row["started"] or "", reverse=True)
     if as_json:
         put(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -38,26 +47,23 @@ def list_runs(results_dir: str | None, *, as_json: bool) -> int:
 
 
 def _found(run: "FoundRun") -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "run": run.name,
-        "state": run.state,
-        "score": run.score,
-        "started": _iso(run.started),
-        "where": run.run_dir,
-        "flow_run_id": run.flow_run_id or None,
-    }
+    return {**_both(run), "where": run.run_dir, "flow_run_id": run.flow_run_id or None}
 
 
 def _recorded(run: "RecordedRun") -> dict[str, Any]:
+    return {**_both(run), "where": run.run_dir or run.url, "flow_run_id": run.id}
+
+
+def _both(run: "FoundRun | RecordedRun") -> dict[str, Any]:
     return {
         "id": run.id,
         "run": run.name,
         "state": run.state,
         "score": run.score,
         "started": _iso(run.started),
-        "where": run.run_dir or run.url,
-        "flow_run_id": run.id,
+        "problem": run.problem,
+        "rescored_from": run.rescored_from or None,
+        "continued": run.continued,
     }
 
 
@@ -70,4 +76,18 @@ def _line(row: dict[str, Any]) -> tuple[str, ...]:
 
     score = "–" if row["score"] is None else format_number(row["score"], "–")
     started = (row["started"] or "–").replace("T", " ").removesuffix("+00:00")
-    return row["id"], row["run"], row["state"], score, started, row["where"]
+    state = row["state"].replace("_", " ")
+    return row["id"], row["run"], state, score, started, row["where"], _note(row)
+
+
+def _note(row: dict[str, Any]) -> str:
+    """What tells it apart from another run of its name, and why it failed."""
+    times = row["continued"]
+    source = row["rescored_from"]
+    rescored = "rescored in place" if source == row["id"] else f"rescored from {source}"
+    facts = [
+        rescored if source else "",
+        f"continued {times} time{'s' * (times != 1)}" if times else "",
+        textwrap.shorten(row["problem"], LONGEST_PROBLEM, placeholder=" …"),
+    ]
+    return "; ".join(filter(None, facts))

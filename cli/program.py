@@ -49,7 +49,8 @@ def program() -> None:
     """Measure LLM agents on benchmarks.
 
     Exit codes: 0 every planned attempt is scored; 1 finished, something is unscored; 2 wrong usage
-    or configuration; 3 preflight refused; 4 the run failed; 130 interrupted.
+    or configuration; 3 preflight refused; 4 the run failed; 130 interrupted (Ctrl-C), 143 ended by
+    SIGTERM.
     """
 
 

@@ -69,21 +69,25 @@ def rescore(
     The last line on stdout is the new run's folder.
     """
     from agentcompass.cli.run_checks import check
+    from agentcompass.components.configuration.secrets import holding
     from agentcompass.components.contracts.errors import RequestError
+    from agentcompass.components.execution.typed_secrets import hide_variables
     from agentcompass.components.results.finished_run import open_run_folder
 
     if output and override:
         raise RequestError("override", "does not go with --output", "give one of them")
     source = open_run_folder(run_dir)
+    typed["env_params"], secrets = hide_variables(typed["env_params"] or {})
     request = _request(source, output or "", typed)
-    checked = check(request, install=not dry_run)
-    if dry_run:
-        from agentcompass.cli.dry_run import dry_run as only_show
+    with holding(secrets):
+        checked = check(request, install=not dry_run)
+        if dry_run:
+            from agentcompass.cli.dry_run import dry_run as only_show
 
-        return only_show(checked, as_json=json)
+            return only_show(checked, as_json=json)
     from agentcompass.cli.run_execution import carry_out
 
-    return _tell(source, carry_out(request, {}), override=override, as_json=json)
+    return _tell(source, carry_out(request, secrets), override=override, as_json=json)
 
 
 def _request(source: "RunStore", output: str, typed: dict[str, Any]) -> "RunRequest":

@@ -20,6 +20,10 @@ def run(**typed: Any) -> int:
 
     Options that take JSON also take @file.json or @file.yaml. Select single tasks with
     --benchmark-params '{"sample_ids": ["…"]}'. The last line on stdout is the run's folder.
+
+    Exit codes: 0 every planned attempt is scored; 1 finished, something is unscored; 2 wrong usage
+    or configuration; 3 preflight refused; 4 the run failed; 130 interrupted (Ctrl-C), 143 ended by
+    SIGTERM.
     """
     from agentcompass.cli.run_checks import check
     from agentcompass.components.configuration.secrets import holding

@@ -13,6 +13,7 @@ from agentcompass.cli.streams import complain, put
 from agentcompass.components.contracts.errors import PreflightRefused
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.execution.repeating import way_on
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.reading import read_record
 
@@ -35,7 +36,17 @@ def execute(request: RunRequest, secrets: Mapping[str, str], *, as_json: bool) -
         complain(f"agentcompass: {outcome.state}: {outcome.problem}")
     elif outcome.state == "interrupted":
         complain("agentcompass: interrupted; what was finished is kept")
+    if outcome.scored + outcome.skipped < outcome.planned:
+        _tell_the_way_on(request, Path(outcome.run_dir))
     return outcome.exit_code
+
+
+def _tell_the_way_on(request: RunRequest, folder: Path) -> None:
+    """The last lines on stderr, for attempts without a score: where it says why, and what then."""
+    pages = (folder / "analysis" / "analysis.md", folder / "summary.md")
+    if page := next((page for page in pages if page.exists()), None):
+        complain(f"what to do: {page}")
+    complain(f"to go on (scored attempts are kept): {way_on(request, folder.name)}")
 
 
 def carry_out(request: RunRequest, secrets: Mapping[str, str]) -> Outcome:

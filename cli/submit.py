@@ -14,6 +14,7 @@ from agentcompass.cli.values import TextValue
 from agentcompass.components.execution.request import RunOptions, build_request
 
 if TYPE_CHECKING:
+    from agentcompass.components.contracts.run import RunRequest
     from agentcompass.components.results.metrics_record import Metrics
     from agentcompass.flows.submit import Followed, Submitted
 
@@ -53,7 +54,7 @@ def submit(deployment: str | None, wait: bool, **typed: Any) -> int:
 
     options = RunOptions(**typed)
     request, secrets = build_request(options)
-    _refuse_values(secrets)
+    _refuse_values(request, secrets)
     resolve(request)
     from agentcompass.flows.handing_over import hand_over
     from agentcompass.flows.server import ServerProblem
@@ -69,15 +70,17 @@ def submit(deployment: str | None, wait: bool, **typed: Any) -> int:
     return _wait(handed, as_json=options.json)
 
 
-def _refuse_values(secrets: Iterable[str]) -> None:
+def _refuse_values(request: "RunRequest", secrets: Iterable[str]) -> None:
     """Prefect stores what a run is handed: a secret must be named instead."""
     from agentcompass.components.configuration.secrets import (
         HELD_HEADER,
         HELD_KEY,
         HELD_QUERY,
         HELD_URL,
+        HELD_VARIABLE,
     )
     from agentcompass.components.contracts.errors import RequestError
+    from agentcompass.components.execution.typed_secrets import place_of
 
     fields = {
         HELD_KEY: "model-api-key",
@@ -87,6 +90,8 @@ def _refuse_values(secrets: Iterable[str]) -> None:
     }
     for name in secrets:
         field = next((field for held, field in fields.items() if name.startswith(held)), "secret")
+        if name.startswith(HELD_VARIABLE):
+            field = place_of(name, request)
         block = " or '${block:NAME}' for a Prefect Secret block" if name == HELD_KEY else ""
         raise RequestError(
             field,

@@ -46,15 +46,17 @@ def validate(benchmark: str, repeats: int | None, **typed: Any) -> int:
     """
     from agentcompass.cli.run_checks import check
     from agentcompass.cli.run_execution import carry_out
+    from agentcompass.components.configuration.secrets import holding
 
     options = RunOptions(benchmark, "oracle", "scripted", k=repeats or 1, **typed)
-    requests = [
-        build_request(replace(options, harness=harness))[0] for harness in ("oracle", "idle")
-    ]
-    checked = [check(request) for request in requests]  # both, before either is run
+    built = [build_request(replace(options, harness=harness)) for harness in ("oracle", "idle")]
+    checked = []
+    for request, secrets in built:  # both, before either is run
+        with holding(secrets):
+            checked.append(check(request))
     outcomes = []
-    for request in requests:
-        outcome = carry_out(request, {})
+    for request, secrets in built:
+        outcome = carry_out(request, secrets)
         if outcome.state != "finished":
             complain(f"agentcompass: {outcome.state}: {outcome.problem or 'not all was judged'}")
             return outcome.exit_code

@@ -60,9 +60,10 @@ RequestForm = Annotated[RunRequest, RunForm()]
 """A RunRequest, as the parameter of a flow."""
 
 
-def _place(field: str, title: str, description: str, pattern: str) -> dict[str, Any]:
+def _place(field: str, title: str, description: str, pattern: str, **more: str) -> dict[str, Any]:
     """A schema that takes a SecretReference which has this field; the other one is empty then."""
     name = {"type": "string", "title": "Name", "description": description, "pattern": pattern}
+    name |= more
     return {"title": title, "type": "object", "properties": {field: name}, "required": [field]}
 
 
@@ -74,6 +75,7 @@ _KEY_PLACES = (
         "^[A-Z_][A-Z0-9_]*$",
     ),
     _place("block", "Secret block", "A Secret block (menu Blocks).", "^(?!sk-)[a-z0-9-]{1,40}$"),
+    _place("env", "No key", "The endpoint wants no key.", "^none$", default="none"),
 )
 """Names that hardly a key looks like: Prefect stores what is typed, so a key must be refused."""
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from prefect.client.schemas.objects import State
 
 from agentcompass.components.configuration.secrets import holding
+from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.progress import Outcome
 from agentcompass.components.contracts.run import RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
@@ -64,6 +65,9 @@ class LiveRun:
         self.started_at = datetime.now(UTC)
         self.ending: Ending | Literal["running"] = "running"
         self.failure: Exception | None = None
+        self.working_at_now: set[str] = set()
+        self.worked_at: set[str] = set()
+        """Sub-flows whose work began, and those whose work is done."""
         self._lease: RunLease | None = None
         session.run = self
 
@@ -82,7 +86,11 @@ class LiveRun:
         Only a run that passed preflight has a folder.
         """
         request, current = self.plan.request, fingerprint(self.plan)
-        had = None if request.rescore else retried.folder(self._namespace)
+        had = retried.folder(self._namespace)
+        if had and request.rescore:
+            raise RequestError(
+                "retry", "a rescored run is not gone on with", "agentcompass rescore RUN_DIR again"
+            )
         source, folder = (None, had) if had else self._places(current)
         self._lease = RunLease(folder.lease)
         self._lease.take()
@@ -154,14 +162,16 @@ class LiveRun:
             judged_again.write_changes(source_of(self.plan.request), self.store)
 
     @contextmanager
-    def noting_failure(self) -> Iterator[None]:
+    def working_at(self, sub_flow: str) -> Iterator[None]:
         """What ends a sub-flow early is the run's failure and stops the others; it rises."""
+        self.working_at_now.add(sub_flow)
         try:
             yield
         except Exception as error:
             self.failure = self.failure or error
             self.session.stop.set()
             raise
+        self.worked_at.add(sub_flow)
 
     @property
     def state(self) -> EndState:

@@ -6,7 +6,7 @@ Prefect's and litellm's own console output would break the progress display; it 
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -91,6 +91,33 @@ def console_logging(settings: RuntimeSettings, masker: Masker) -> Iterator[None]
         root.handlers, ours.handlers = before[1], before[3]
         root.setLevel(before[0])
         ours.setLevel(before[2])
+
+
+def survive_a_lost_reader() -> None:
+    """The worker that reads our output may die; Prefect's console would end the program then, in
+    the middle of whatever the event loop does."""
+    known = [logging.getLogger(name) for name in logging.root.manager.loggerDict]
+    for handler in {one for logger in (logging.root, *known) for one in logger.handlers}:
+        if isinstance(handler, logging.StreamHandler) and not isinstance(
+            handler, logging.FileHandler
+        ):
+            handler.emit = _until_lost(handler, handler.emit)  # type: ignore[method-assign, assignment]
+
+
+def _until_lost(
+    handler: logging.Handler, emit: Callable[[logging.LogRecord], None]
+) -> Callable[[logging.LogRecord], None]:
+    def tell(record: logging.LogRecord) -> None:
+        try:
+            emit(record)
+        except (OSError, ValueError, SystemExit):  # rich makes an exit of a broken pipe
+            handler.emit = _nowhere  # type: ignore[method-assign]
+
+    return tell
+
+
+def _nowhere(record: logging.LogRecord) -> None:
+    pass
 
 
 def tell_failures_once() -> None:

@@ -27,6 +27,7 @@ from agentcompass.components.results.headline import headline_lines, headline_se
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.numbers_shown import count
 from agentcompass.components.results.store import RunStore
+from agentcompass.flows.cancelled import api_answers
 from agentcompass.flows.live import LiveRun
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ Row = dict[str, str]
 
 async def publish_results(run: LiveRun) -> None:
     """The score table, the summary, and a row for each attempt that has no score."""
+    if not await api_answers():
+        return
     metrics, folder = run.metrics, run.store.folder
     unscored = await asyncio.to_thread(_unscored, run.store, metrics, run.handover.failed)
     text = await asyncio.to_thread(folder.summary_md.read_text, encoding="utf-8")
@@ -65,6 +68,8 @@ async def publish_results(run: LiveRun) -> None:
 
 async def publish_analysis(run: LiveRun) -> None:
     """analysis.md, if the run has one."""
+    if not await api_answers():
+        return
     path = run.store.folder.analysis / "analysis.md"
     try:
         text = await asyncio.to_thread(path.read_text, encoding="utf-8")

@@ -1,11 +1,14 @@
 """The evaluations that a Prefect API knows."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePath
 from typing import Any
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
 from agentcompass.flows.submit import FLOW, page, state_name
@@ -16,6 +19,12 @@ class RecordedRun:
     id: str
     name: str
     state: str
+    """In the words of run.json where the run began; else what it waits for: `scheduled`, …"""
+    problem: str
+    """Why it failed; "" where nothing did."""
+    rescored_from: str
+    continued: int
+    """As in FoundRun."""
     started: datetime | None
     """Or when it is expected to start."""
     run_dir: str
@@ -38,7 +47,10 @@ async def recorded(limit: int) -> list[RecordedRun]:
             RecordedRun(
                 id=str(flow_run.id),
                 name=_name(flow_run.parameters, flow_run.name),
-                state=state_name(flow_run).lower(),
+                state=_state(flow_run),
+                problem=_problem(flow_run),
+                rescored_from=_rescored(flow_run.parameters),
+                continued=max(0, flow_run.run_count - 1),
                 started=flow_run.start_time or flow_run.expected_start_time,
                 run_dir=str(labels.get("agentcompass.run_dir", "")),
                 score=float(score) if isinstance(score, int | float) else None,
@@ -46,6 +58,36 @@ async def recorded(limit: int) -> list[RecordedRun]:
             )
         )
     return found
+
+
+_STATES = {StateType.COMPLETED: "finished", StateType.CANCELLED: "interrupted"}
+_TIMED_OUT = "the run's time-out came"
+"""The message of such a Failed (flows/endings.py)."""
+_RAISED = re.compile(r"^Flow run encountered an exception: \w+: ")
+"""How Prefect begins the message of a flow that raised."""
+_FAILED = (StateType.FAILED, StateType.CRASHED)
+
+
+def _state(flow_run: FlowRun) -> str:
+    state = flow_run.state
+    if state is not None and state.type is StateType.FAILED and state.message == _TIMED_OUT:
+        return "timed_out"
+    named = _STATES.get(state.type) if state is not None else None
+    return named or state_name(flow_run).lower()
+
+
+def _problem(flow_run: FlowRun) -> str:
+    state = flow_run.state
+    if state is None or state.type not in _FAILED:
+        return ""
+    return _RAISED.sub("", " ".join((state.message or "").split()))
+
+
+def _rescored(parameters: dict[str, Any]) -> str:
+    try:
+        return PurePath(parameters["request"]["rescore"]["run_dir"]).name
+    except (KeyError, TypeError):
+        return ""
 
 
 def _name(parameters: dict[str, Any], name: str) -> str:

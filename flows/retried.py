@@ -52,12 +52,20 @@ def folder(namespace: Path) -> RunFolder | None:
             log.info("the run goes on in its folder")
             return found
     if labelled:
-        raise RequestError(
-            "retry",
-            f"the run's folder {labelled} is not here",
-            "retry it where the folder is, or start a new run",
-        )
+        raise RequestError("retry", f"the run's folder {labelled} {_wrong(Path(labelled))}")
     return None
+
+
+def _wrong(place: Path) -> str:
+    if not place.is_dir():
+        return "is not here; retry it where the folder is, or start a new run"
+    try:
+        known = RunStore(RunFolder(place)).read_run()
+    except DamagedRecord:
+        known = None
+    if known is None:
+        return "has no readable run.json; start a new run"
+    return "holds another run's results now (judged again?); start a new run"
 
 
 def _is_ours(found: RunFolder) -> bool:

@@ -34,6 +34,7 @@ from agentcompass.flows.published import publish_analysis, publish_results
 from agentcompass.flows.reporting import reporting
 from agentcompass.flows.session import EndedEarly
 from agentcompass.flows.unattended import in_its_own_session
+from agentcompass.flows.without_api import carried_out, finished
 
 Work = Callable[[], Awaitable[None]]
 
@@ -48,11 +49,11 @@ async def evaluate(request: RequestForm) -> State[Outcome]:
             await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
             async with kept_up_to_date(run), reporting(run):
                 # A failure that stops the attempts is in `run.failure`: what is finished counts.
-                stages = attempts(return_state=True), scoring(return_state=True)
-                run.stages = await asyncio.gather(*stages)
-                await aggregate()
+                both = carried_out(attempts, run), carried_out(scoring, run)
+                run.stages = await asyncio.gather(*both)
+                await finished(aggregate, run)
                 await publish_results(run)
-                await analyze()
+                await finished(analyze, run)
                 await publish_analysis(run)
             return final_state(run)
     except (RequestError, PreflightRefused, EndedEarly) as reason:
@@ -86,7 +87,7 @@ async def attempts() -> None:
     """Let the agent try every planned attempt. Ends when all are scored, or the run must stop."""
     run = current()
     settings, runtime = run.plan.request.execution, run.plan.request.runtime
-    with run.handover.closing(), run.noting_failure(), untagged():
+    with run.handover.closing(), run.working_at("attempts"), untagged():
         async with shared_limits(run):
             run.ending = await work_through(
                 units(run.samples, settings.attempts),
@@ -113,7 +114,7 @@ async def attempt(name: str, key: str, work: Work) -> Stage:
 async def scoring() -> None:
     """Judge every checkpoint the moment it exists."""
     run = current()
-    with run.noting_failure(), untagged():
+    with run.working_at("scoring"), untagged():
         await run.handover.judge_all()
 
 
@@ -132,7 +133,9 @@ async def score(name: str, key: str, work: Work) -> Stage:
 @prefect.flow(flow_run_name="aggregate", persist_result=False)
 async def aggregate() -> None:
     """From the recorded attempts to the numbers: metrics.json, attempts.parquet, summary.md."""
-    await asyncio.to_thread(current().compute)
+    run = current()
+    with run.working_at("aggregate"):
+        await asyncio.to_thread(run.compute)
 
 
 @prefect.flow(flow_run_name="analyze", persist_result=False)
@@ -140,4 +143,5 @@ async def analyze() -> None:
     """Run the analyzers over the finished attempts."""
     run = current()
     settings, stopped = run.plan.request.execution, run.session.stop.is_set
-    await asyncio.to_thread(analysis.analyze_run, run.store, settings, stopped)
+    with run.working_at("analyze"):
+        await asyncio.to_thread(analysis.analyze_run, run.store, settings, stopped)

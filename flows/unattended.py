@@ -20,7 +20,7 @@ from prefect.utilities import engine
 from agentcompass.components.contracts.run import RunRequest, RuntimeSettings
 from agentcompass.flows.api_log import StorableAPILogHandler
 from agentcompass.flows.dead_runs import mark_dead_runs
-from agentcompass.flows.logs import run_log, tell_failures_once
+from agentcompass.flows.logs import run_log, survive_a_lost_reader, tell_failures_once
 from agentcompass.flows.names import tags
 from agentcompass.flows.session import Session, attended, listening
 
@@ -86,6 +86,7 @@ def heard_sigterm(tell: Callable[[int], None]) -> Iterator[None]:
 def page_logging(settings: RuntimeSettings) -> Iterator[None]:
     """What we say goes to the run's page, and everything of ours to its log file."""
     tell_failures_once()
+    survive_a_lost_reader()
     ours = logging.getLogger("agentcompass")
     level, handler = ours.level, StorableAPILogHandler(logging.INFO)
     levels, others = logging.getLevelNamesMapping(), logging.getLogger().handlers[:]

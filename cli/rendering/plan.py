@@ -7,6 +7,7 @@ from typing import Any
 from agentcompass.cli.rendering.columns import columns
 from agentcompass.cli.rendering.sandboxes import sandbox_documents, sandbox_lines
 from agentcompass.cli.run_checks import Checked
+from agentcompass.components.configuration.secrets import NO_KEY
 from agentcompass.components.execution.deadlines import Deadlines, deadlines
 from agentcompass.components.results.masking import Masker
 
@@ -109,7 +110,8 @@ def _model(checked: Checked) -> str:
     if spec.base_url:
         parts.append(f"at {spec.base_url}")
     if spec.api_key:
-        parts.append("with a key (not shown)")
+        wants_none = spec.api_key.env.lower() == NO_KEY
+        parts.append("without a key" if wants_none else "with a key (not shown)")
     return " ".join(parts)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from agentcompass.components.analyzers._findings import described, one_line
+from agentcompass.components.analyzers._findings import counted, described, one_line
 from agentcompass.components.contracts.analysis import (
     Advice,
     AnalyzerParameters,
@@ -23,6 +23,13 @@ ADVICE = {
     Owner.FRAMEWORK: "See what stopped AgentCompass",
 }
 """For failures that left attempts without a score; whose fault it was says where to look."""
+OFTEN = {
+    Code.SUBMISSION_EMPTY: "See why attempts leave nothing to grade",
+    Code.HARNESS_CRASHED: "See why the agent crashes",
+    Code.MODEL_CONTENT_FILTER: "See why the provider filters replies",
+}
+"""For what is graded all the same, where at least half of the attempts met it; of the limits and
+the reply format other analyzers speak."""
 AFTER = "then go on with --reuse: scored attempts are kept"
 _WEIGHTS: dict[Severity, Weight] = {
     Severity.WARNING: "info",
@@ -87,11 +94,24 @@ class Failures:
                 "codes": {code: self._code(code, met) for code, met in ordered},
             },
             advice=tuple(
-                _advice(code, met)
+                _advice(code, met) if not POLICIES[code].graded else self._often(code, met)
                 for code, met in ordered
-                if met.findings and not POLICIES[code].graded
+                if met.findings and (not POLICIES[code].graded or self._is_often(code, met))
             ),
             markdown=self._markdown(ordered),
+        )
+
+    def _is_often(self, code: Code, met: _Met) -> bool:
+        return code in OFTEN and 2 * len(met.findings) >= self._attempts
+
+    def _often(self, code: Code, met: _Met) -> Advice:
+        shape, _ = met.messages.most_common(1)[0]
+        return Advice(
+            action=OFTEN[code],
+            reason=f"{counted(met.findings)} of {self._attempts}: "
+            f"{POLICIES[code].meaning} (`{code}`), such as {described(met.examples[shape])}",
+            attempts=_attempts(met),
+            stake="lost",
         )
 
     def _code(self, code: Code, met: _Met) -> dict[str, object]:
@@ -143,11 +163,15 @@ def _advice(code: Code, met: _Met) -> Advice:
     shape, _ = met.messages.most_common(1)[0]
     return Advice(
         action=f"{what} ({policy.meaning}), {AFTER}",
-        reason=f"{len(met.findings)} without a score, `{code}`, such as "
+        reason=f"{counted(met.findings)} without a score, `{code}`, such as "
         + described(met.examples[shape]),
-        attempts=tuple((f.task_id, f.attempt) for f in met.findings),
+        attempts=_attempts(met),
         stake="lost",
     )
 
 
-COMPONENT = Component(version="3", create=Failures, parameters=FailuresParameters)
+def _attempts(met: _Met) -> tuple[tuple[str, int | None], ...]:
+    return tuple((finding.task_id, finding.attempt) for finding in met.findings)
+
+
+COMPONENT = Component(version="4", create=Failures, parameters=FailuresParameters)

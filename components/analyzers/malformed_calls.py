@@ -19,6 +19,13 @@ KINDS = {
     "gave_up": Kind(
         "serious", "the attempt ended because replies kept breaking the format", _PARSER, "lost"
     ),
+    "no_call": Kind(
+        "serious",
+        "the attempt ended because replies held no tool call, and none was tried",
+        "See what the agent says in place of acting: it never tried to call a tool, so the model "
+        "may not be fit for this harness, or is not shown its tools",
+        "lost",
+    ),
     "in_text": Kind("warning", "a tool call was written as text", _PARSER, "lost"),
     "broken_json": Kind("warning", "the arguments are not a JSON object", _PARSER, "lost"),
     "unknown_tool": Kind("warning", "a tool was called that does not exist"),
@@ -69,10 +76,16 @@ class MalformedCalls:
                 self._findings.add(kind, attempt, places[0][1], steps)
         for note in attempt.record.notes:
             if note.code is Code.HARNESS_FORMAT:
-                self._findings.add("gave_up", attempt, note.message)
+                tried = found or any(map(_acts, attempt.steps)) or not attempt.steps
+                self._findings.add("gave_up" if tried else "no_call", attempt, note.message)
 
     def report(self) -> Report:
         return self._findings.report({"calls": self._calls, "malformed": self._malformed})
+
+
+def _acts(step: Step) -> bool:
+    """It calls a tool, or writes a command in its text for harnesses that read it there."""
+    return step.source == "agent" and (bool(step.tool_calls) or "```" in step.message)
 
 
 def _problems(step: Step, tools: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -123,4 +136,4 @@ def _definitions(attempt: FinishedAttempt) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-COMPONENT = Component(version="1", create=MalformedCalls, parameters=MalformedCallsParameters)
+COMPONENT = Component(version="2", create=MalformedCalls, parameters=MalformedCallsParameters)

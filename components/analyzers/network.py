@@ -18,7 +18,7 @@ KINDS = {
     "packages": Kind("info", "the agent installed packages from the network"),
     "refused": Kind(
         "info",
-        "the agent tried the network and did not get through",
+        "the agent tried the network and got nothing",
         "Put into the image what agents keep trying to install or fetch, or open the network",
         "lost",
     ),
@@ -41,6 +41,14 @@ _REFUSED = re.compile(
     r"|could not find a version that satisfies|failed to fetch|unable to connect|max retries"
     r"|403 forbidden by|blocked by|proxy.{0,20}(?:refused|denied|403)"
 )
+_NOTHING = re.compile(
+    r"(?i)\W*(?:exit(?:ed)?(?: with)?[ _]code\W*\d+\W*)?(?:std(?:out|err)\W*)*(?:no output)?\W*"
+)
+_FETCH_FAILED = re.compile(r"^curl: \((?:3|5|6|7|22|28|35|47|52|60)\).*$|^wget: .*$", re.MULTILINE)
+_CURL_KEEPS = re.compile(
+    r"-[a-zA-Z]*[oOTdFX]|--(?:output|remote-name|upload-file|data|form|request|json)"
+)
+_SILENT = re.compile(r"(?:python|perl|ruby|node)[\d.]*|tee|tar|unzip|patch|git|bash|sh|dd|sed|jq")
 _LOCAL = re.compile(
     r"(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[?::1\]?|.*\.(?:local|internal))$"
 )
@@ -62,7 +70,9 @@ class Network:
         hosts: set[str] = set()
         for action in actions(attempt):
             uses = set(self._uses(action))
-            refused = bool(uses) and _REFUSED.search(action.output[:20_000]) is not None
+            refused = bool(uses) and (
+                _REFUSED.search(action.output[:20_000]) is not None or _got_nothing(action, uses)
+            )
             hosts.update(host for _, host in uses if host)
             for kind in {"refused"} if refused else {kind for kind, _ in uses}:
                 found[kind].append(
@@ -102,6 +112,28 @@ class Network:
         return not any(host == one or host.endswith(f".{one}") for one in self._allowed)
 
 
+def _got_nothing(action: Action, uses: set[tuple[str, str]]) -> bool:
+    """curl and wget that printed nothing but why they failed, or nothing at all and wrote no file,
+    in a line that does nothing else on the network."""
+    fetching = [one for one in action.commands if one.program in ("curl", "wget")]
+    if not fetching or any(kind != "web" for kind, _ in uses):
+        return False
+    failed = len(_FETCH_FAILED.findall(action.output))
+    if not _NOTHING.fullmatch(_FETCH_FAILED.sub("", action.output)):
+        return False
+    return failed >= len(fetching) or not any(map(_keeps, with_embedded(action)))
+
+
+def _keeps(command: Command) -> bool:
+    """What it fetches may be in a file, or in another program that says nothing of it; what it
+    sends has reached somebody."""
+    if command.program == "wget":
+        return not any(word in ("-O-", "-qO-", "-") for word in command.words)
+    if command.program == "curl" and any(map(_CURL_KEEPS.match, command.words)):
+        return True
+    return bool(command.outputs) or _SILENT.fullmatch(command.program) is not None
+
+
 def _installs(command: Command) -> bool:
     program, words = command.program, command.words
     if re.fullmatch(r"python[\d.]*", program) and words[:2] == ("-m", "pip"):
@@ -130,4 +162,4 @@ def _reaches(command: Command) -> bool:
     return words[:1] in (("fetch",), ("pull",), ("push",), ("ls-remote",))
 
 
-COMPONENT = Component(version="1", create=Network, parameters=NetworkParameters)
+COMPONENT = Component(version="2", create=Network, parameters=NetworkParameters)

@@ -1,6 +1,7 @@
 """Where the time went: by phase, in calls to the model, in tools, in waiting; and who took longest.
 
-Waiting (back-off and queueing for the model's rate limits) is apart from the model's own time.
+Waiting for the model (back-off after failed calls, queueing for rate limits) is part of the agent's
+run phase, and apart from the model's own time.
 """
 
 from array import array
@@ -12,15 +13,22 @@ from pydantic import Field
 
 from agentcompass.components.analyzers._findings import Findings, Kind
 from agentcompass.components.analyzers._numbers import outlier_limit, summary
-from agentcompass.components.contracts.analysis import AnalyzerParameters, FinishedAttempt, Report
+from agentcompass.components.contracts.analysis import (
+    Advice,
+    AnalyzerParameters,
+    FinishedAttempt,
+    Report,
+)
+from agentcompass.components.contracts.errors import POLICIES, Code, Owner
 from agentcompass.components.contracts.protocols import Component
 from agentcompass.components.contracts.trajectory import Step
 
 KINDS = {
     "waiting": Kind(
         "warning",
-        "much of the agent's time went into waiting for the model's rate limits",
-        "Lower --task-concurrency, or ask for a higher rate limit: attempts wait for the model",
+        "much of the agent's time went into waiting for the model (rate limits, failing endpoint)",
+        "See what attempts wait for: the model's endpoint refuses or fails calls until they are "
+        "made again",
     ),
     "slow_call": Kind(
         "info",
@@ -30,6 +38,9 @@ KINDS = {
     "slow_tool": Kind("info", "a single tool call took long"),
     "long_attempt": Kind("info", "the attempt took far longer than the others"),
 }
+_RATE_LIMITED = (
+    "Lower --task-concurrency, or ask for a higher rate limit: attempts wait for the model"
+)
 _PHASES = ("setup", "run", "collect", "score", "model", "waiting")
 
 
@@ -53,11 +64,17 @@ class Timing:
         self._phases = {phase: array("d") for phase in _PHASES}
         self._calls, self._tools = array("d"), array("d")
         self._runs: list[tuple[str, int, float]] = []
+        self._met: set[Code] = set()
+        """Failures of attempts that waited long, and of their earlier tries."""
+        self._endpoint_failed = False
 
     def look_at(self, attempt: FinishedAttempt) -> None:
         record, limits = attempt.record, self._parameters
         if record.origin is not None:  # measured in another run, counted there
             return
+        failed = record.failure.code if record.failure else None
+        if failed is not None and POLICIES[failed].owner is Owner.MODEL:
+            self._endpoint_failed |= failed is not Code.MODEL_RATE_LIMITED
         times = record.times
         for phase in _PHASES:
             seconds = getattr(times, f"{phase}_seconds")
@@ -70,6 +87,8 @@ class Timing:
             if waiting > 10 and waiting > limits.waiting_share * run:
                 evidence = f"waited {waiting:.0f} s of {run:.0f} s"
                 self._findings.add("waiting", attempt, evidence)
+                self._met.update(note.code for note in (*record.earlier_failures, *record.notes))
+                self._met.update([failed] if failed is not None else ())
         for step in attempt.steps:
             latency = _number(step, "latency_seconds")
             if latency is not None:
@@ -94,7 +113,19 @@ class Timing:
         numbers = {f"{name}_seconds": summary(values) for name, values in self._phases.items()}
         numbers["model_call_seconds"] = summary(self._calls)
         numbers["tool_call_seconds"] = summary(self._tools)
-        return self._findings.report(numbers, _table(numbers))
+        report = self._findings.report(numbers, _table(numbers))
+        return report.model_copy(update={"advice": tuple(self._advice(report))})
+
+    def _advice(self, report: Report) -> Iterator[Advice]:
+        """What they waited for stands in no record but for its failures: rate limits are spoken of
+        where they are known. Of an endpoint that fails attempts the failures' advice speaks."""
+        for one in report.advice:
+            if one.action != KINDS["waiting"].action:
+                yield one
+            elif Code.MODEL_RATE_LIMITED in self._met:
+                yield one.model_copy(update={"action": _RATE_LIMITED})
+            elif not self._endpoint_failed:
+                yield one
 
 
 def _tool_times(steps: tuple[Step, ...]) -> Iterator[tuple[Step, float]]:
@@ -133,4 +164,4 @@ def _table(numbers: dict[str, dict[str, float | int]]) -> str:
     return "\n".join([head, "| - | - | - | - | - | - |", *rows, ""])
 
 
-COMPONENT = Component(version="1", create=Timing, parameters=TimingParameters)
+COMPONENT = Component(version="2", create=Timing, parameters=TimingParameters)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentcompass.components.benchmarks._number_answer import final_number
 from agentcompass.components.contracts.attempt import Evidence, Note, Submission, Verdict
-from agentcompass.components.contracts.errors import Code, Phase, RequestError
+from agentcompass.components.contracts.errors import Code, Phase
 from agentcompass.components.contracts.parameters import BenchmarkParameters
 from agentcompass.components.contracts.protocols import ArtifactDesk, Component
 from agentcompass.components.contracts.sandbox import Environment
@@ -60,6 +60,9 @@ class Gsm8k:
             data_path=self.parameters.data_path,
             revision=self.parameters.revision,
         )
+        for number, row in enumerate(records.rows):
+            if "####" not in row["answer"] or final_number(row["answer"]) is None:
+                raise records.wrong(number, "column 'answer' has no number after ####")
         ids: dict[str, int] = {}
         return Dataset(
             samples=tuple(_sample(r["question"], r["answer"], ids) for r in records.rows),
@@ -104,10 +107,6 @@ def _sample(question: str, answer: str, ids: dict[str, int]) -> Sample:
     ids[digest] = ids.get(digest, 0) + 1
     task_id = f"gsm8k-{digest}" + (f"-{ids[digest]}" if ids[digest] > 1 else "")
     instruction = INSTRUCTION.format(question=question.strip())
-    if "####" not in answer or final_number(answer) is None:
-        raise RequestError(
-            "benchmark-params.data_path", f"{task_id}: its answer has no number after ####"
-        )
     return Sample(
         task=Task(id=task_id, instruction=instruction),
         answer_key=AnswerKey(value={"answer": answer}),

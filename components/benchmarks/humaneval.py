@@ -1,7 +1,6 @@
 """HumanEval: complete a Python function from its docstring; judged by hidden tests."""
 
 import contextlib
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from pydantic import Field
 from agentcompass.components.benchmarks._code_answer import find_code
 from agentcompass.components.benchmarks._judge import judge_function, printable
 from agentcompass.components.contracts.attempt import Evidence, Note, Submission, Verdict
-from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase, RequestError
+from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.parameters import BenchmarkParameters
 from agentcompass.components.contracts.protocols import ArtifactDesk, Component
 from agentcompass.components.contracts.sandbox import Environment
@@ -75,11 +74,11 @@ class HumanEval:
             data_path=self.parameters.data_path,
             revision=self.parameters.revision,
         )
-        ids = Counter(row["task_id"] for row in records.rows)
-        if repeated := [task_id for task_id, count in ids.items() if count > 1]:
-            raise RequestError(
-                "benchmark-params.data_path", f"task_id {repeated[0]!r} stands there twice"
-            )
+        seen: set[str] = set()
+        for number, row in enumerate(records.rows):
+            if row["task_id"] in seen:
+                raise records.wrong(number, f"task_id {row['task_id']!r} stands there twice")
+            seen.add(row["task_id"])
         return Dataset(
             samples=tuple(_sample(row) for row in records.rows),
             source=records.source,

@@ -23,6 +23,10 @@ HELD_KEY = "AGENTCOMPASS_MODEL_API_KEY"
 HELD_URL = "AGENTCOMPASS_MODEL_URL_CREDENTIALS"
 HELD_HEADER = "AGENTCOMPASS_MODEL_HEADER_"
 HELD_QUERY = "AGENTCOMPASS_MODEL_QUERY_"
+HELD_VARIABLE = "AGENTCOMPASS_VARIABLE_"
+"""A variable of an environment."""
+NO_KEY = "none"
+"""Given as a key, in any case: the endpoint wants none. No secret, and no variable's name."""
 _KEY_LIKE = re.compile(r"(?i)key|token|secret|sig|passw|auth|cred")
 
 _held: ContextVar[Mapping[str, str]] = ContextVar(
@@ -50,7 +54,9 @@ def hide(
     """
     held: dict[str, str] = {}
     reference = None
-    if api_key:
+    if api_key.lower() == NO_KEY:
+        reference = SecretReference(env=NO_KEY)
+    elif api_key:
         match, block = REFERENCE.fullmatch(api_key), BLOCK.fullmatch(api_key)
         if block:
             reference = SecretReference(block=block[1])
@@ -107,13 +113,23 @@ def looks_secret(name: str) -> bool:
 
 
 def shell_secrets(values: Iterable[str]) -> list[str]:
-    """What these values take from the environment, where a variable's name tells of a secret."""
+    """What these values take from the environment, where a variable's name tells of a secret, and
+    what is held for them."""
     names = [found[1] for value in values if (found := REFERENCE.fullmatch(value))]
-    return [os.environ[n] for n in names if looks_secret(n) and os.environ.get(n)]
+    held = [value for name in names if (value := held_variable(name))]
+    return held + [os.environ[n] for n in names if looks_secret(n) and os.environ.get(n)]
+
+
+def held_variable(name: str) -> str | None:
+    """What this process holds for a variable of an environment; never the model's secrets, which
+    a task could ask for."""
+    return _held.get().get(name) if name.startswith(HELD_VARIABLE) else None
 
 
 def resolve(reference: SecretReference, field: str) -> str:
-    """The value this process holds, else the environment variable's."""
+    """The value this process holds, else the environment variable's; empty for NO_KEY."""
+    if reference.env.lower() == NO_KEY:
+        return ""
     value = _held.get().get(reference.name) or os.environ.get(reference.env)
     if not value and reference.block:
         raise RequestError(

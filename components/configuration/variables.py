@@ -1,8 +1,9 @@
-"""Environment variables as users give them: checked, and `${NAME}` read from their shell."""
+"""Environment variables as users give them: checked, and `${NAME}` read where they put it."""
 
 import re
 from collections.abc import Mapping
 
+from agentcompass.components.configuration.secrets import HELD_VARIABLE, held_variable
 from agentcompass.components.contracts.errors import RequestError
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -27,6 +28,14 @@ def resolved(
 
 
 def from_shell(name: str, shell: Mapping[str, str], field: str) -> str:
+    """What this process holds under the name, else what the shell says."""
+    if (held := held_variable(name)) is not None:
+        return held
+    if name not in shell and name.startswith(HELD_VARIABLE):
+        raise RequestError(
+            field, "its value was typed, and such secrets are not stored",
+            f"give it again, or export {name}=… first",
+        )  # fmt: skip
     if name not in shell:
         raise RequestError(field, f"variable {name} is not set", f"export {name}=… first")
     return shell[name]

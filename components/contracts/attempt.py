@@ -64,7 +64,8 @@ class PhaseTimes(Frozen):
     model_seconds: float | None = None
     """Within the run phase: spent inside model calls, waiting apart."""
     waiting_seconds: float = 0.0
-    """Back-off and queueing for the model's rate limits; not the agent's work time."""
+    """Within the run phase: back-off after failed calls and queueing for the model's rate limits;
+    not the agent's work time."""
 
 
 class Checkpoint(Frozen):

@@ -50,9 +50,9 @@ def _json_lines(path: Path, content: bytes) -> Iterator[Located]:
         if not line.strip():
             continue
         place = f"line {number}"
-        row = _parsed(path, line, f"{place}: ")
+        row = _parsed(path, line, place)
         if not isinstance(row, dict):
-            _refuse(path, f"{place}: not a JSON object")
+            _refuse(path, "not a JSON object", place=place)
         yield place, row
 
 
@@ -62,7 +62,7 @@ def _json_rows(path: Path, content: bytes) -> Iterator[Located]:
         _refuse(path, "does not hold a JSON list", "for one object per line name it .jsonl")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):
-            _refuse(path, f"item {number}: not a JSON object")
+            _refuse(path, "not a JSON object", place=f"item {number}")
         yield f"item {number}", row
 
 
@@ -84,12 +84,12 @@ def _parsed(path: Path, raw: bytes, place: str) -> Any:
     try:
         return json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
-        _refuse(path, f"{place}not UTF-8 (byte {raw[error.start]:#04x} at {error.start})")
+        _refuse(path, f"not UTF-8 (byte {raw[error.start]:#04x} at {error.start})", place=place)
     except json.JSONDecodeError as error:
-        at = f"line {error.lineno} " if not place else ""
-        _refuse(path, f"{place}not valid JSON: {error.msg} ({at}column {error.colno})")
+        at = place or f"line {error.lineno}"
+        _refuse(path, f"not valid JSON: {error.msg} (column {error.colno})", place=at)
     except (ValueError, RecursionError) as error:
-        _refuse(path, f"{place}not valid JSON: {_first_line(error)}")
+        _refuse(path, f"not valid JSON: {_first_line(error)}", place=place)
 
 
 def _no_constant(word: str) -> NoReturn:
@@ -105,5 +105,6 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def _refuse(path: Path, problem: str, hint: str = "") -> NoReturn:
-    raise RequestError(FIELD, f"{path}: {problem}", hint)
+def _refuse(path: Path, problem: str, hint: str = "", place: str = "") -> NoReturn:
+    """`rows.jsonl, line 3: not a JSON object`, as whoever reads the rows tells of them."""
+    raise RequestError(FIELD, f"{path}{f', {place}' if place else ''}: {problem}", hint)

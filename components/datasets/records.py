@@ -27,6 +27,14 @@ class Records:
     """The hub's commit; None for a local file."""
     content_hash: str
     """sha256 of the rows; the same for the same rows, whatever file format held them."""
+    places: tuple[str, ...] = ()
+    """Where each row stands: `rows.jsonl, line 3`."""
+    field: str = ""
+    """The parameter that named them."""
+
+    def wrong(self, number: int, problem: str) -> RequestError:
+        """Of the row with this number, from 0."""
+        return RequestError(self.field, f"{self.places[number]}: {problem}")
 
 
 def load_records(
@@ -52,14 +60,18 @@ def load_records(
             )
         path = Path(data_path).expanduser()
         field, source, commit = "benchmark-params.data_path", path.name, None
+        where = str(path)
         located = read_local(path)
     else:
         field, source = "benchmark-params.revision", hub.repository
+        where = source
         commit, located = read_hub(hub, revision, data_dir)
-    rows = tuple(_checked(located, columns, field, source))
-    if not rows:
-        raise RequestError(field, f"{source} holds no records")
-    return Records(rows, source, commit, rows_hash(rows))
+    found = tuple(_checked(located, columns, field, where))
+    if not found:
+        raise RequestError(field, f"{where} holds no records")
+    rows = tuple(row for _, row in found)
+    places = tuple(place for place, _ in found)
+    return Records(rows, source, commit, rows_hash(rows), places, field)
 
 
 def rows_hash(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -76,21 +88,21 @@ def canonical_json(value: Any) -> bytes:
 
 
 def _checked(
-    located: Iterable[tuple[str, Mapping[str, Any]]], columns: Columns, field: str, source: str
-) -> Iterator[dict[str, Any]]:
-    for place, row in located:
+    located: Iterable[tuple[str, Mapping[str, Any]]], columns: Columns, field: str, where: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each row with its place."""
+    for inside, row in located:
+        place = f"{where}, {inside}"
         for name, kind in columns.items():
             if name not in row:
-                raise RequestError(
-                    field, f"{source}, {place}: no column {name!r}", _columns_there(name, row)
-                )
+                raise RequestError(field, f"{place}: no column {name!r}", _columns_there(name, row))
             if not isinstance(row[name], kind):
                 raise RequestError(
                     field,
-                    f"{source}, {place}: column {name!r} holds {_kind(row[name])}, "
+                    f"{place}: column {name!r} holds {_kind(row[name])}, "
                     f"not {_KINDS.get(kind, kind.__name__)}",
                 )
-        yield {name: row[name] for name in columns}
+        yield place, {name: row[name] for name in columns}
 
 
 def _columns_there(name: str, row: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentcompass.components.contracts.analysis import Advice, FinishedAttempt, Report, Stake
 from agentcompass.components.execution.model_check_outcome import check_markdown, shown, verdicts
-from agentcompass.components.results.numbers_shown import count, format_number
+from agentcompass.components.results.numbers_shown import count, fence, format_number
 
 if TYPE_CHECKING:
     from agentcompass.components.execution.analysis import Analysis
@@ -29,6 +29,10 @@ class Attempts:
         key = attempt.record.key
         self.values[key.task_id, key.index] = attempt.record.value
         self.without_trajectory += attempt.trajectory is None
+
+    @property
+    def unscored(self) -> int:
+        return sum(value is None for value in self.values.values())
 
     def points(self, attempts: Iterable[tuple[str, int | None]], stake: Stake) -> float:
         """What these attempts lost or won: an attempt is worth one point, full marks.
@@ -69,15 +73,22 @@ class Priced(NamedTuple):
     checked: dict[str, int]
     """Verdicts of the model check on these attempts; empty: it was not asked about them."""
 
+    @property
+    def counts(self) -> bool:
+        """There are points in it, as shown."""
+        return self.points >= 0.005
+
 
 def to_do(analysis: "Analysis") -> list[Priced]:
-    """By urgency, then by points at stake, then by attempts."""
+    """By urgency, then by points at stake, then by attempts. Of successes that are none there is
+    nothing to be said."""
     together: dict[str, list[tuple[str, Advice]]] = {}
     for name, report in analysis.reports.items():
         for advice in report.advice:
             together.setdefault(advice.action, []).append((name, advice))
     priced = [_priced(found, analysis) for found in together.values()]
-    return sorted(priced, key=_rank)
+    vain = [item for item in priced if item.stake == "won" and not (item.urgent or item.counts)]
+    return sorted((item for item in priced if item not in vain), key=_rank)
 
 
 def _rank(item: Priced) -> tuple[object, ...]:
@@ -111,8 +122,15 @@ def _checked(found: list[tuple[Report, Advice]]) -> dict[str, int]:
     )
 
 
-def analysis_markdown(analysis: "Analysis") -> str:
+def analysis_markdown(analysis: "Analysis", way_on: str = "") -> str:
+    """`way_on`: the command that goes on with the run; "" if there is nothing left to do in it."""
     parts = ["# Analysis\n", _overview(analysis), "## What to do\n", _to_do_lines(analysis)]
+    if way_on:
+        ticks = fence(way_on)
+        parts.append(
+            "To go on, once the cause is gone (scored attempts are kept):\n\n"
+            f"{ticks}bash\n{way_on}\n{ticks}\n"
+        )
     broken = [f"- analyzer `{name}` failed {why}" for name, why in analysis.failed.items()]
     broken += [f"- {problem}" for problem in analysis.unreadable[:20]]
     if broken:
@@ -129,9 +147,8 @@ def analysis_markdown(analysis: "Analysis") -> str:
 
 
 def _overview(analysis: "Analysis") -> str:
-    values = analysis.attempts.values
-    unscored = sum(value is None for value in values.values())
-    text = f"{count(len(values), 'attempt')}, {unscored} without a score"
+    attempts = analysis.attempts
+    text = f"{count(len(attempts.values), 'attempt')}, {attempts.unscored} without a score"
     if analysis.attempts.without_trajectory:
         text += f", {analysis.attempts.without_trajectory} without a trajectory"
     if tries := analysis.attempts.earlier_tries:
@@ -170,9 +187,7 @@ def _stake(item: Priced) -> str:
     points = format_number(round(item.points, 2)) + (" point" if one else " points")
     attempts = count(item.attempts, "attempt")
     if item.stake == "won":
-        if item.points < 0.005:
-            return f"None of the {attempts} won a point."
-        return f"Up to {points} may be undeserved ({attempts})."
-    if item.points < 0.005:
+        return f"Up to {points} may be undeserved ({attempts})." if item.counts else ""
+    if not item.counts:
         return f"No point was lost over it ({attempts})."
     return f"Up to {points} {'was' if one else 'were'} lost here ({attempts})."

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.analysis import FinishedAttempt, ModelCheck, Report
 from agentcompass.components.contracts.errors import RequestError
-from agentcompass.components.contracts.run import ExecutionSettings
+from agentcompass.components.contracts.run import ExecutionSettings, RunRequest
 from agentcompass.components.execution.advice import Attempts, analysis_markdown
 from agentcompass.components.execution.analyzer_post import AnalyzerPost
 from agentcompass.components.execution.finished_attempts import finished_attempts
@@ -22,8 +24,10 @@ from agentcompass.components.execution.missing import missing
 from agentcompass.components.execution.model_check import check_findings
 from agentcompass.components.execution.model_check_outcome import CheckOutcome
 from agentcompass.components.execution.model_check_settings import MODEL_CHECK, model_check
+from agentcompass.components.execution.repeating import way_on
 from agentcompass.components.registry import registry
 from agentcompass.components.results.names import safe_name
+from agentcompass.components.results.reading import DamagedRecord
 from agentcompass.components.results.store import RunStore
 from agentcompass.components.results.writing import clean_text, to_json, write_atomic
 
@@ -209,5 +213,19 @@ def _write_report(name: str, store: RunStore, analysis: Analysis) -> None:
 
 
 def _write_page(store: RunStore, analysis: Analysis) -> None:
-    text, _ = clean_text(store.masker.text(analysis_markdown(analysis)))
+    page = analysis_markdown(analysis, _way_on(store))
+    text, _ = clean_text(store.masker.text(page))
     write_atomic(analysis.folder / "analysis.md", text.encode())
+
+
+def _way_on(store: RunStore) -> str:
+    """The command that goes on with the run; "" if it lacks nothing, or its folder does not say."""
+    try:
+        document = store.read_run() or {}
+        metrics = store.read_metrics()
+        request = RunRequest.model_validate(document["plan"]["request"])
+    except (KeyError, TypeError, ValidationError, DamagedRecord):
+        return ""
+    if metrics is not None and not metrics.coverage.lacking:
+        return ""
+    return way_on(request, str(document.get("run_id") or store.folder.run_id))

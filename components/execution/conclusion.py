@@ -1,16 +1,14 @@
 """From the recorded attempts to the numbers, in every form they are read in."""
 
-import json
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentcompass.components.configuration.secrets import HELD_KEY
 from agentcompass.components.contracts.parameters import BenchmarkParameters
 from agentcompass.components.contracts.protocols import Benchmark
-from agentcompass.components.contracts.run import ExecutionSettings, RunPlan, RuntimeSettings
+from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Dataset, Sample
 from agentcompass.components.execution.exports import write_exports
+from agentcompass.components.execution.repeating import command, way_on
 from agentcompass.components.results.metrics import compute_metrics
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.store import RunStore
@@ -79,6 +77,8 @@ def write_numbers(
     facts = _facts(plan, data, len(planned))
     if early_end:
         facts = {"NOT COMPLETE": early_end, **facts}
+    if metrics.coverage.lacking:
+        facts["way on"] = way_on(plan.request, store.folder.run_id)
     store.write_summary(summary_markdown(metrics, facts))
     if benchmark is not None:
         write_exports(benchmark, plan.request.model.id, store)
@@ -101,35 +101,5 @@ def _facts(plan: RunPlan, data: Mapping[str, Any], selected: int) -> dict[str, o
         "data hash": data["content_hash"],
         "tasks": f"{selected} of {data['tasks']}",
         "attempts": f"k={request.execution.attempts.k}, {request.execution.attempts.strategy}",
-        "command": _command(plan),
+        "command": command(request),
     }
-
-
-def _command(plan: RunPlan) -> str:
-    """The command line that asks for the same run; secrets are references."""
-    request = plan.request
-    if request.rescore:
-        return shlex.join(["agentcompass", "rescore", request.rescore.run_dir])
-    words = ["agentcompass", "run", request.benchmark.id, request.harness.id, request.model.id]
-    words += ["--env", request.environment.id]
-    params = {
-        "--benchmark-params": request.benchmark.params,
-        "--harness-params": request.harness.params,
-        "--model-params": request.model.params,
-        "--env-params": request.environment.params,
-    }
-    for flag, values in params.items():
-        if values:
-            words += [flag, json.dumps(dict(values), ensure_ascii=False)]
-    if request.model.base_url:
-        words += ["--model-base-url", request.model.base_url]
-    if request.execution != ExecutionSettings():
-        set_by_user = request.execution.model_dump(mode="json", exclude_defaults=True)
-        words += ["--execution-params", json.dumps(set_by_user)]
-    if request.runtime.timeout_seconds != RuntimeSettings().timeout_seconds:
-        words += ["--timeout-seconds", f"{request.runtime.timeout_seconds:g}"]
-    line = shlex.join(words)
-    if key := request.model.api_key:
-        name = "MODEL_API_KEY" if key.env in (HELD_KEY, "") else key.env
-        line += f' --model-api-key "${name}"'  # expanded by the shell, never written out
-    return line

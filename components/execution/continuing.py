@@ -4,6 +4,7 @@ It stays one run: what earlier tries cost and why they failed stays in its recor
 takes the folder of another.
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -11,6 +12,9 @@ from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.fingerprint import differences
 from agentcompass.components.execution.open_run import OpenRun
+from agentcompass.components.results.reading import DamagedRecord
+
+log = logging.getLogger(__name__)
 
 _WAY_OUT = "start a new run; with --reuse it takes over what still fits"
 
@@ -19,7 +23,8 @@ def go_on(run: OpenRun, samples: Sequence[Sample]) -> None:
     """Count what is scored, and note what was tried of the rest. Blocking.
 
     RequestError, before anything is written, if the run would be another one now: attempts made
-    under different conditions are not put into one score. DamagedRecord names its file.
+    under different conditions are not put into one score. A damaged record is moved aside, and its
+    attempts are judged or made again.
     """
     store = run.store
     document = store.read_run() or {}
@@ -27,16 +32,32 @@ def go_on(run: OpenRun, samples: Sequence[Sample]) -> None:
         raise RequestError(
             "retry", f"run {store.run_id} was made with other " + "; ".join(changed), _WAY_OUT
         )
-    hashes = {sample.task.id: sample.content_hash for sample in samples}
-    before = {}
-    for detail in store.details():
-        if detail.content_hash != hashes.get(detail.task_id):
+    known = {sample.task.id for sample in samples}
+    if gone := [task_id for task_id in document.get("tasks", ()) if task_id not in known]:
+        raise RequestError(
+            "retry", f"task {gone[0]} of run {store.run_id} is no longer in the data", _WAY_OUT
+        )
+    before, damaged = {}, []
+    for sample in samples:
+        task_id = sample.task.id
+        try:
+            detail = store.read_detail(task_id)
+        except DamagedRecord as error:
+            damaged.append(error)
+            continue
+        if detail is None:
+            continue
+        if detail.content_hash != sample.content_hash:
             raise RequestError(
-                "retry", f"task {detail.task_id} of run {store.run_id} changed since", _WAY_OUT
+                "retry", f"task {task_id} of run {store.run_id} changed since", _WAY_OUT
             )
         for record in detail.attempts:
             light = record.model_copy(update={"submission": None, "verdict": None})
-            before[detail.task_id, record.key.index] = light
+            before[task_id, record.key.index] = light
+    for record_error in damaged:
+        path = record_error.path
+        log.warning("%s; it is kept as %s.damaged", record_error, path.name)
+        path.replace(path.with_name(f"{path.name}.damaged"))
     run.adopt_from(store, samples)
     run.before = {place: record for place, record in before.items() if place not in run.adopted}
     now = datetime.now(UTC).isoformat()

@@ -1,12 +1,12 @@
 """From a launch file, and the options over it, to requests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentcompass.components.configuration.launch_file import LaunchEntry, read_launch_file
 from agentcompass.components.configuration.spelling import nearest
-from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.errors import PreflightRefused, RequestError
 from agentcompass.components.contracts.run import RunRequest
 from agentcompass.components.execution.request import RunOptions, build_request
 
@@ -17,19 +17,47 @@ PROCESS_KEYS = (
 """What `runtime` of a launch file may say; it holds for every request."""
 
 
+WrongRequest = tuple[str, RequestError | PreflightRefused]
+
+
+class PlannedRequest(NamedTuple):
+    request: RunRequest
+    secrets: dict[str, str]
+    """To hold while it runs."""
+    title: str
+    """`requests[1] (benchmark · harness · model)`: every message about it begins so."""
+
+
 @dataclass(frozen=True)
 class PlannedLaunch:
     name: str
     task_concurrency: int | None
     """Attempts at once over all requests; None: each request's own only."""
-    requests: tuple[tuple[RunRequest, dict[str, str]], ...]
-    """Each with the secrets to hold while it runs."""
+    requests: tuple[PlannedRequest, ...]
+    wrong: tuple[WrongRequest, ...] = ()
+    """Those that cannot be done, each by its title."""
+
+    def refuse(self, more: Sequence[WrongRequest] = ()) -> None:
+        """Raise WrongRequests if there are any: `more` were found since."""
+        if wrong := (*self.wrong, *more):
+            raise WrongRequests(wrong, len(self.requests) + len(self.wrong))
+
+
+class WrongRequests(Exception):
+    """What makes requests of a launch impossible, each by its title. Nothing is begun."""
+
+    def __init__(self, wrong: Sequence[WrongRequest], requests: int) -> None:
+        """`requests`: how many the launch has. What is alike in all of them is told once."""
+        alike = requests == len(wrong) > 1 and len({str(error) for _, error in wrong}) == 1
+        self.wrong = [("every request", wrong[0][1])] if alike else list(wrong)
+        super().__init__("; ".join(f"{title}: {error}" for title, error in self.wrong))
 
 
 def plan_launch(path: str, typed: Mapping[str, Any]) -> PlannedLaunch:
     """`typed`: options of the command line by their RunOptions names; None: not given.
 
-    RequestError names the file, the request and the key.
+    RequestError for what is wrong in the file itself, naming the place. What makes one request
+    impossible is kept in `wrong`: the others are looked at first, and all is told at once.
     """
     file = read_launch_file(path)
     for key in file.runtime:
@@ -37,9 +65,23 @@ def plan_launch(path: str, typed: Mapping[str, Any]) -> PlannedLaunch:
             raise RequestError(f"{path}: runtime.{key}", "unknown key", nearest(key, PROCESS_KEYS))
     given = {key: value for key, value in typed.items() if value not in (None, ())}
     process = {**file.runtime, **given}
-    requests = tuple(_request(entry, process) for entry in file.entries)
-    _check_run_ids(requests)
-    return PlannedLaunch(file.name, process.get("task_concurrency"), requests)
+    requests: list[PlannedRequest] = []
+    wrong: list[WrongRequest] = []
+    for entry in file.entries:
+        title = _title(entry, path)
+        try:
+            requests.append(PlannedRequest(*_request(entry, process), title))
+        except RequestError as error:
+            wrong.append((title, error))
+    shared = tuple(_sharing_a_folder(requests))
+    return PlannedLaunch(
+        file.name, process.get("task_concurrency"), tuple(requests), (*wrong, *shared)
+    )
+
+
+def _title(entry: LaunchEntry, path: str) -> str:
+    ids = " · ".join(part["id"] for part in (entry.benchmark, entry.harness, entry.model))
+    return f"{entry.place.removeprefix(f'{path}: ')} ({ids})"
 
 
 def _request(entry: LaunchEntry, process: Mapping[str, Any]) -> tuple[RunRequest, dict[str, str]]:
@@ -54,7 +96,7 @@ def _request(entry: LaunchEntry, process: Mapping[str, Any]) -> tuple[RunRequest
         "env_params": _parameters(entry.environment),
         "model": model["id"],
         "model_base_url": model.get("base_url"),
-        "model_api_key": _key(model.get("api_key"), entry.place),
+        "model_api_key": _key(model.get("api_key")),
         "model_api_protocol": (protocol,) if isinstance(protocol, str) else protocol,
         "model_params": model.get("params"),
         "recipe": entry.recipes,
@@ -62,36 +104,31 @@ def _request(entry: LaunchEntry, process: Mapping[str, Any]) -> tuple[RunRequest
         **entry.output,
         **process,
     }
-    try:
-        return build_request(RunOptions(**options))
-    except RequestError as error:
-        raise RequestError(f"{entry.place}: {error.field}", error.problem, error.hint) from None
+    return build_request(RunOptions(**options))
 
 
 def _parameters(component: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in component.items() if key != "id"}
 
 
-def _key(value: Any, place: str) -> str | None:
+def _key(value: Any) -> str | None:
     """A key, `${NAME}`, or {env: NAME}."""
     if isinstance(value, Mapping) and set(value) == {"env"}:
         return f"${{{value['env']}}}"
     if value is not None and not isinstance(value, str):
-        raise RequestError(f"{place}.model.api_key", "is not a text, ${NAME} or {env: NAME}")
+        raise RequestError("model.api_key", "is not a text, ${NAME} or {env: NAME}")
     return value
 
 
-def _check_run_ids(requests: tuple[tuple[RunRequest, dict[str, str]], ...]) -> None:
-    seen = set()
-    for request, _ in requests:
+def _sharing_a_folder(requests: Sequence[PlannedRequest]) -> Iterator[WrongRequest]:
+    seen: dict[tuple[str, ...], str] = {}
+    for request, _, title in requests:
         runtime = request.runtime
         place = (
             runtime.run_name, request.model.id, request.benchmark.id, request.harness.id,
             runtime.run_id,
         )  # fmt: skip
         if runtime.run_id and place in seen:
-            raise RequestError(
-                "output.run_id", f"two requests would share the folder {runtime.run_id!r}",
-                "give each its own run_id, or none",
-            )  # fmt: skip
-        seen.add(place)
+            problem = f"{seen[place]} has the same folder {runtime.run_id!r}"
+            yield title, RequestError("run_id", problem, "give each its own run_id, or none")
+        seen[place] = title

@@ -58,7 +58,7 @@ def provider(spec: ModelSpec, place: str = "analysis-params") -> tuple[ModelProv
     if key:
         secrets.append(key)
     parameters = validate(component.parameters, params, f"{field}.params")
-    access = ModelAccess(name=spec.id, base_url=url, api_key=key)
+    access = ModelAccess(name=spec.id, base_url=url, api_key=key or None)
     try:
         made = registry.create("models", protocol(spec), component, parameters, access)
     except RequestError as error:  # named for the run's own model

@@ -139,6 +139,6 @@ def _model(plan: RunPlan, secrets: list[str]) -> ModelProvider:
     key = resolve(spec.api_key, "model-api-key") if spec.api_key else None
     if key:
         secrets.append(key)
-    access = ModelAccess(name=spec.id, base_url=url, api_key=key)
+    access = ModelAccess(name=spec.id, base_url=url, api_key=key or None)
     made = registry.create("models", plan.model_protocol, component, parameters, access)
     return cast(ModelProvider, made)

@@ -17,6 +17,7 @@ from agentcompass.components.contracts.run import (
 )
 from agentcompass.components.execution.analysis import check_params
 from agentcompass.components.execution.recipes import matching_recipes
+from agentcompass.components.execution.typed_secrets import refuse_secrets
 from agentcompass.components.registry import registry
 from agentcompass.components.registry.registry import Family
 
@@ -29,6 +30,7 @@ def resolve(request: RunRequest) -> RunPlan:
 
     Reads no data set and calls nobody. The model's key is not looked at, only asked for.
     """
+    refuse_secrets(request, stored=True)  # a command line's was searched when it was built
     benchmark, planned_benchmark = _component("benchmarks", request.benchmark, "benchmark-params")
     harness, planned_harness = _component("harnesses", request.harness, "harness-params")
     _, planned_environment = _component("environments", request.environment, "env-params")
@@ -127,5 +129,5 @@ def _require_access(request: RunRequest) -> None:
         raise RequestError(
             "model-api-key",
             f"harness {harness} calls model {spec.id!r} and no key was given",
-            "pass --model-api-key KEY, or any word such as `none` if the endpoint wants no key",
+            "pass --model-api-key KEY, or `none` (in a form: No key) if it wants none",
         )

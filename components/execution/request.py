@@ -18,6 +18,7 @@ from agentcompass.components.contracts.run import (
     RuntimeSettings,
 )
 from agentcompass.components.execution.configured import configured
+from agentcompass.components.execution.typed_secrets import hide_variables, refuse_secrets
 
 DEFAULT_ENVIRONMENT = "host_process"
 
@@ -75,18 +76,21 @@ def build_request(options: RunOptions) -> tuple[RunRequest, dict[str, str]]:
     model, secrets = hide(
         options.model, options.model_base_url or "", key, options.model_api_protocol or (), params
     )
+    environment = _choice(
+        settings, "environments", options.env or DEFAULT_ENVIRONMENT, options.env_params
+    )
+    variables, held = hide_variables(environment.params)
     request = RunRequest(
         benchmark=_choice(settings, "benchmarks", options.benchmark, options.benchmark_params),
         harness=_choice(settings, "harnesses", options.harness, options.harness_params),
         model=model,
-        environment=_choice(
-            settings, "environments", options.env or DEFAULT_ENVIRONMENT, options.env_params
-        ),
+        environment=Choice(id=environment.id, params=variables),
         recipes=options.recipe or None,
         execution=_execution(options, settings),
         runtime=_runtime(options, settings.section("runtime")),
     )
-    return request, secrets
+    refuse_secrets(request)
+    return request, secrets | held
 
 
 def _choice(

@@ -27,6 +27,7 @@ from agentcompass.components.execution.parts import Parts
 from agentcompass.components.execution.plan import planned_component
 from agentcompass.components.execution.rebuilding import planned, refuse_if_held
 from agentcompass.components.execution.recipes import matching_recipes
+from agentcompass.components.execution.typed_secrets import refuse_secrets
 from agentcompass.components.registry import registry
 from agentcompass.components.results.paths import RunFolder, reserve
 from agentcompass.components.results.store import RunStore
@@ -57,6 +58,8 @@ def rescore_request(
                 f"benchmark-params.{name}", "the tasks of the run are judged, all of them"
             )
     place = Path(into).expanduser().absolute() if into else source.folder.root
+    if into and source.folder.root.absolute() in place.parents:
+        raise RequestError("output", "lies in the run that is judged again, which is only read")
     settings = {
         "data_dir": earlier.runtime.data_dir,
         "timeout_seconds": earlier.runtime.timeout_seconds,
@@ -64,7 +67,7 @@ def rescore_request(
         "results_dir": str(place.parent),
     }
     below = earlier.execution.model_dump(mode="json", exclude_defaults=True)
-    return earlier.model_copy(
+    request = earlier.model_copy(
         update={
             "benchmark": _over(earlier.benchmark, benchmark_params),
             "environment": _over(earlier.environment, env_params),
@@ -75,6 +78,8 @@ def rescore_request(
             "rescore": Rescore(run_dir=str(source.folder.root), into=str(place) if into else ""),
         }
     )
+    refuse_secrets(request)
+    return request
 
 
 def _over(choice: Choice, params: Mapping[str, Any] | None) -> Choice:
@@ -83,6 +88,7 @@ def _over(choice: Choice, params: Mapping[str, Any] | None) -> Choice:
 
 def resolve_rescoring(request: RunRequest) -> RunPlan:
     """The earlier run's plan with the benchmark and the environment as they are here and now."""
+    refuse_secrets(request, stored=True)  # a command line's was searched when it was built
     _, earlier = planned(source_of(request))
     component, parameters, benchmark = planned_component(
         "benchmarks", request.benchmark, "benchmark-params"

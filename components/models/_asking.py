@@ -6,6 +6,7 @@ import logging
 import re
 import time
 
+from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.model import ModelReply, ModelRequest
 from agentcompass.components.contracts.usage import Usage
@@ -23,6 +24,7 @@ from agentcompass.components.models._litellm import Caller
 from agentcompass.components.models._masking import Masking
 from agentcompass.components.models._meter import Meter, OpenCall
 from agentcompass.components.models._parameters import ModelParameters
+from agentcompass.components.models._trouble import Trouble
 from agentcompass.components.models._usage import REFUSED, UNKNOWN, Pricing
 from agentcompass.components.models._wire import Wire
 
@@ -53,10 +55,25 @@ class Asking:
         self._own_endpoint = url.startswith("https://api.openai.com/")
         self._caller = Caller(wire)
         self._throttle = Throttle()
+        self._trouble = Trouble(parameters.max_retry_seconds)
         self._replay = parameters.reasoning.replay != "never"
         self.pricing = Pricing(parameters.prices, url, model)
 
-    async def ask(self, request: ModelRequest, meter: Meter, call: OpenCall) -> ModelReply:
+    async def ask(
+        self, request: ModelRequest, meter: Meter, call: OpenCall, key: AttemptKey
+    ) -> ModelReply:
+        """`key`: the attempt that asks, for the log."""
+        answered = False
+        try:
+            reply = await self._until_answered(request, meter, call, key)
+            answered = True
+        finally:
+            self._trouble.over(call, answered=answered)
+        return reply
+
+    async def _until_answered(
+        self, request: ModelRequest, meter: Meter, call: OpenCall, key: AttemptKey
+    ) -> ModelReply:
         retries = unreadable = 0
         while True:
             async with self._throttle.slot():
@@ -81,7 +98,7 @@ class Asking:
                 meter.add(REFUSED)
             if ends:
                 raise self.error(outcome)
-            log.info("%s; asking again in %.1f s", self._line(outcome), delay)
+            self._trouble.met(call, key, self._line(outcome), delay)
             await asyncio.sleep(delay)
 
     async def once(self, request: ModelRequest, parameters: ModelParameters) -> Decoded | Failure:

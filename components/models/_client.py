@@ -61,12 +61,12 @@ class ApiProvider:
             raise self._asking.error(outcome)
 
     def client(self, key: AttemptKey) -> "ApiClient":
-        return ApiClient(self)
+        return ApiClient(self, key)
 
-    async def ask(self, request: ModelRequest, meter: Meter) -> ModelReply:
+    async def ask(self, request: ModelRequest, meter: Meter, key: AttemptKey) -> ModelReply:
         await loaded()
         with meter.call() as call:
-            return await self._asking.ask(request, meter, call)
+            return await self._asking.ask(request, meter, call, key)
 
     def endpoint(self) -> ModelEndpoint:
         return ModelEndpoint(
@@ -87,13 +87,13 @@ class ApiProvider:
 class ApiClient:
     """The model for one attempt."""
 
-    def __init__(self, provider: ApiProvider) -> None:
+    def __init__(self, provider: ApiProvider, key: AttemptKey) -> None:
         self.name = provider.name
-        self._provider = provider
+        self._provider, self._key = provider, key
         self._meter = Meter()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        return await self._provider.ask(request, self._meter)
+        return await self._provider.ask(request, self._meter, self._key)
 
     def endpoint(self) -> ModelEndpoint | None:
         return self._provider.endpoint()

@@ -122,6 +122,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], int], ...] = (
 
 
 def _classified(status: int | None, words: str, text: str, retry_after: float | None) -> Failure:
+    if status is not None and str(status) not in words:
+        words = f"status {status}, {words}"
     passing = retry_after is not None or _PASSING_QUOTA.search(text)
     if status == 402 or (_QUOTA.search(text) and ("insufficient" in text or not passing)):
         return Failure(Code.MODEL_QUOTA, words, Retry.NO)
@@ -138,7 +140,6 @@ def _classified(status: int | None, words: str, text: str, retry_after: float | 
             Retry.REPLY,
             perhaps_billed=True,
         )
-    words = words if str(status) in words else f"status {status}, {words}"
     if status in (408, 409, 425) or status >= 500:
         code = Code.MODEL_TIMEOUT if status in (408, 504) else Code.MODEL_UNAVAILABLE
         return Failure(code, words, Retry.TRANSIENT, retry_after, perhaps_billed=True)

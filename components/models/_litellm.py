@@ -10,6 +10,7 @@ and 170 MB, 4 to 6 ms of CPU per call, against 0.6 ms for all the rest, the HTTP
 import asyncio
 import logging
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ from agentcompass.components.models._wire import PinnedTransport, Wire
 
 _ADDRESS = "http://endpoint.invalid/v1"  # never asked: the wire sends to the user's address
 _NO_KEY = "unused"  # never sent: the wire adds the user's credentials
+_LEFT_BEHIND = r"coroutine '(OpenAIChatCompletion|BaseLLMHTTPHandler)\.\w+' was never awaited"
+"""It makes its coroutine in a thread; a call that is cancelled meanwhile never takes it."""
 
 
 async def loaded() -> Any:
@@ -30,6 +33,7 @@ def load() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # before the import, or it downloads one
     import litellm
 
+    warnings.filterwarnings("ignore", _LEFT_BEHIND, RuntimeWarning)
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):

@@ -1,6 +1,7 @@
 """What happened and what it cost: failures and notes by code, usage, times."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from agentcompass.components.contracts.attempt import AttemptRecord, Note, PhaseTimes
 from agentcompass.components.contracts.errors import POLICIES, Code, Owner
 from agentcompass.components.contracts.usage import Usage
-from agentcompass.components.results.metrics_record import CodeCount, Example
+from agentcompass.components.results.metrics_record import CodeCount, Example, TakenOver
 from agentcompass.components.results.observations import failure_of
 
 _EXAMPLES = 3
@@ -19,6 +20,8 @@ class Accounts(NamedTuple):
     failures: tuple[CodeCount, ...]
     failures_by_owner: dict[Owner, int]
     warnings: tuple[CodeCount, ...]
+    taken_over: tuple[TakenOver, ...]
+    own_usage: Usage | None
     usage: Usage
     cost_partial: bool
     tokens_partial: bool
@@ -32,10 +35,13 @@ def accounts(records: Sequence[AttemptRecord]) -> Accounts:
     failures = _count(records, _failures)
     owners = [owner for item in failures for owner in [item.owner] * item.attempts]
     usage = _usage([record.usage for record in records])
+    origins = Counter(record.origin for record in records if record.origin is not None)
     return Accounts(
         failures=failures,
         failures_by_owner={owner: owners.count(owner) for owner in Owner if owner in owners},
         warnings=_count(records, _notes),
+        taken_over=tuple(TakenOver(run_id=run, attempts=n) for run, n in sorted(origins.items())),
+        own_usage=_usage([r.usage for r in records if r.origin is None]) if origins else None,
         usage=usage,
         cost_partial=usage.cost_partial,
         tokens_partial=usage.input_tokens is not None and usage.uncounted_calls > 0,

@@ -17,6 +17,13 @@ class FoundRun:
     name: str
     """`benchmark · harness · model`."""
     state: str
+    """As in run.json; `crashed` where it says `running` and nobody holds the folder."""
+    problem: str
+    """Why it failed; "" where nothing did."""
+    rescored_from: str
+    """The id of the run whose kept work was judged again; "" of a run of its own."""
+    continued: int
+    """How often it was taken up again in its folder."""
     started: datetime | None
     run_dir: str
     score: float | None
@@ -32,21 +39,24 @@ def found_runs(results_dir: Path) -> Iterator[FoundRun]:
             document = _read(path)
             try:
                 yield _run(RunFolder(path.parent), document)
-            except (KeyError, TypeError, ValueError):
+            except (AttributeError, KeyError, TypeError, ValueError):
                 continue
 
 
 def _run(folder: RunFolder, document: dict[str, Any]) -> FoundRun:
     request = document["plan"]["request"]
-    state = str(document.get("state", "unknown"))
+    state, problem = str(document.get("state", "unknown")), str(document.get("problem") or "")
     if state == "running" and holder(folder.lease) is None:
-        state = "crashed"
+        state, problem = "crashed", problem or "its process is gone"
     value = (_read(folder.metrics_json).get("headline") or {}).get("value")
     started = document.get("started_at")
     return FoundRun(
         id=folder.run_id,
         name=" · ".join(str(request[part]["id"]) for part in ("benchmark", "harness", "model")),
         state=state,
+        problem=problem,
+        rescored_from=str((document.get("rescored") or {}).get("run_id", "")),
+        continued=len(document.get("continued_at") or ()),
         started=datetime.fromisoformat(started) if started else None,
         run_dir=str(folder.root),
         score=float(value) if isinstance(value, int | float) else None,

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from agentcompass.components.contracts.attempt import PhaseTimes
+from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.results.metrics_record import Estimate, Metrics
 from agentcompass.components.results.numbers_shown import (
     count,
@@ -11,6 +13,8 @@ from agentcompass.components.results.numbers_shown import (
     format_seconds,
 )
 
+NO_SCORE = "without a score"
+"""The label of what without_score says."""
 LOW_COVERAGE = 0.9
 """Below this share of scored attempts the summary warns."""
 
@@ -21,22 +25,26 @@ class Line(NamedTuple):
 
 
 def headline_lines(metrics: Metrics) -> list[Line]:
-    """Score, the other count beside it, coverage, what was left out, cost, tokens, time."""
+    """Score, the other count beside it, coverage, what has no score, cost, tokens, time."""
     headline, usage = metrics.headline, metrics.usage
-    lines = [
-        Line(headline.name, _value(headline)),
-        Line("counted", f"over {headline.over} attempts: {_counted(headline)}"),
-        Line("95 % interval", _interval(headline)),
-        Line(*_beside(metrics)),
-        Line("coverage", _coverage(metrics)),
-    ]
-    lines += [Line(m.name, _short(_chosen(metrics, m.name))) for m in metrics.metrics[1:]]
-    lines += [Line("left out", reason) for reason in left_out(metrics)]
+    lines = [Line(headline.name, _value(headline))]
+    if metrics.coverage.scored:
+        lines += [
+            Line("counted", f"over {headline.over} attempts: {_counted(headline)}"),
+            Line("95 % interval", _interval(headline)),
+            Line(*_beside(metrics)),
+        ]
+    lines.append(Line("coverage", _coverage(metrics)))
+    if metrics.coverage.scored:  # else: without a score there is no other number either
+        lines += [Line(m.name, _short(_chosen(metrics, m.name))) for m in metrics.metrics[1:]]
+    lines += [Line(NO_SCORE, reason) for reason in without_score(metrics)]
     if metrics.timed_out:
         lines.append(Line("timed out", f"{count(metrics.timed_out, 'attempt')}, still graded"))
     if usage.calls:
         lines.append(Line("cost", format_cost(usage.cost_usd, metrics.cost_partial)))
-    lines.append(Line("tokens", _tokens(metrics)))
+    lines.append(Line("tokens", _tokens(usage)))
+    if metrics.taken_over:
+        lines.append(Line("taken over", _taken_over(metrics)))
     lines.append(Line("time", _time(metrics)))
     return lines
 
@@ -50,11 +58,13 @@ def headline_sentence(metrics: Metrics) -> str:
     return f"{headline.name} = {value} over {count(headline.n_attempts, 'attempt')}"
 
 
-def left_out(metrics: Metrics) -> list[str]:
-    """Every reason why a planned attempt has no score, with its count."""
+def without_score(metrics: Metrics) -> list[str]:
+    """Every reason why a planned attempt has no score, with its count and how it counts."""
     coverage = metrics.coverage
+    counted = _how_counted(metrics)
     reasons = [
-        f"{count(item.attempts, 'attempt')}: {item.code} ({item.meaning}; {item.owner})"
+        f"{count(item.attempts, 'attempt')}{counted}: {item.code} ({item.meaning}; "
+        f"fault: {item.owner})"
         for item in metrics.failures
     ]
     if coverage.missing:
@@ -64,8 +74,15 @@ def left_out(metrics: Metrics) -> list[str]:
             for index in entry.indexes
         ]
         shown = ", ".join(names[:5]) + (", …" if coverage.missing > 5 else "")
-        reasons.append(f"{count(coverage.missing, 'attempt')} never ended: {shown}")
+        reasons.append(f"{count(coverage.missing, 'attempt')}{counted} never ended: {shown}")
     return reasons
+
+
+def _how_counted(metrics: Metrics) -> str:
+    """What an attempt without a score is in the headline; "" where that has no value itself."""
+    if metrics.headline.value is None:
+        return ""
+    return " (counted as 0)" if metrics.headline.over == "planned" else " (not counted)"
 
 
 def is_low(metrics: Metrics) -> bool:
@@ -119,22 +136,31 @@ def _coverage(metrics: Metrics) -> str:
     return text + ("; LOW" if is_low(metrics) else "")
 
 
-def _tokens(metrics: Metrics) -> str:
-    usage = metrics.usage
+def _taken_over(metrics: Metrics) -> str:
+    planned = format_number(metrics.coverage.planned_attempts)
+    attempts = sum(item.attempts for item in metrics.taken_over)
+    runs = ", ".join(item.run_id for item in metrics.taken_over[:5])
+    runs += ", …" if len(metrics.taken_over) > 5 else ""
+    text = f"{format_number(attempts)} of {planned} attempts from {runs}"
+    own = metrics.own_usage
+    if own is None:
+        return text
+    cost = f", cost {format_cost(own.cost_usd, own.cost_partial)}" if own.calls else ""
+    return f"{text}; this run's own: {_tokens(own)}{cost}"
+
+
+def _tokens(usage: Usage) -> str:
+    if not usage.calls:
+        return "no model calls"
     if usage.input_tokens is None and usage.output_tokens is None:
-        known = "unknown"
-    else:
-        known = (
-            f"{format_number(usage.input_tokens, 'unknown')} in "
-            f"({format_number(usage.cached_input_tokens, 'unknown')} cached), "
-            f"{format_number(usage.output_tokens, 'unknown')} out"
-        )
-    partial = f" (partial: {count(usage.uncounted_calls, 'call')} reported none)"
-    return (
-        f"{known} in {count(usage.calls, 'call')}" + partial * metrics.tokens_partial
-        if usage.calls
-        else "no model calls"
+        return f"unknown in {count(usage.calls, 'call')}"
+    known = (
+        f"{format_number(usage.input_tokens, 'unknown')} in "
+        f"({format_number(usage.cached_input_tokens, 'unknown')} cached), "
+        f"{format_number(usage.output_tokens, 'unknown')} out"
     )
+    partial = f" (partial: {count(usage.uncounted_calls, 'call')} reported none)"
+    return f"{known} in {count(usage.calls, 'call')}" + partial * bool(usage.uncounted_calls)
 
 
 def _time(metrics: Metrics) -> str:
@@ -146,6 +172,13 @@ def _time(metrics: Metrics) -> str:
     )
     return (
         f"{format_seconds(wall)} from first start to last end; agents worked "
-        f"{format_seconds(times.run_seconds)} in all, {format_seconds(times.waiting_seconds)} of "
+        f"{format_seconds(work_seconds(times))} in all, {format_seconds(times.waiting_seconds)} of "
         "waiting for the model apart"
     )
+
+
+def work_seconds(times: PhaseTimes) -> float | None:
+    """Of the agents without waiting. Calls made side by side may wait longer than the clock."""
+    if times.run_seconds is None:
+        return None
+    return max(0.0, times.run_seconds - times.waiting_seconds)

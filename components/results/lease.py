@@ -19,14 +19,14 @@ class RunLease:
         self._file: TextIO | None = None
 
     def take(self) -> None:
-        """RequestError, naming the holder, if another process works in the run."""
+        """RequestError, which names the holder, if another process works in the run."""
         file = self._path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
             raise RequestError(
-                "run-id", f"the run is being worked on by {_told(self._path)}"
+                "run", f"it is being worked on by {_told(self._path)}", "wait for it, or cancel it"
             ) from None
         file.truncate(0)
         started = datetime.now(UTC).isoformat(timespec="seconds")

@@ -85,6 +85,11 @@ class Coverage(Frozen):
     fraction: float | None
     """scored / (planned - skipped); None if nothing was planned."""
 
+    @property
+    def lacking(self) -> int:
+        """Attempts that should have a score and have none."""
+        return self.unscored + self.missing
+
 
 class Outcomes(Frozen):
     """Disjoint classes that sum to the planned attempts."""
@@ -119,6 +124,13 @@ class CodeCount(Frozen):
     examples: tuple[Example, ...] = ()
 
 
+class TakenOver(Frozen):
+    """Attempts whose result is another run's (`--reuse`, `rescore`)."""
+
+    run_id: str
+    attempts: int
+
+
 class CategoryMetrics(Frozen):
     """The same numbers for the tasks of one category."""
 
@@ -133,7 +145,7 @@ class CategoryMetrics(Frozen):
 class Metrics(Frozen):
     """Every number of a run. Independent of the order in which attempts ended."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     k: int
     strategy: Strategy
     primary: Primary
@@ -155,13 +167,17 @@ class Metrics(Frozen):
     categories: tuple[CategoryMetrics, ...] = ()
     """Empty if no task has a category."""
     extra: tuple[ExtraMetric, ...] = ()
+    taken_over: tuple[TakenOver, ...] = ()
+    """By the run they come from. All other numbers are those of taken over and own attempts."""
+    own_usage: Usage | None = None
+    """Of `usage`, without what was taken over; None: nothing was, or it is not known."""
     usage: Usage = Usage()
     cost_partial: bool = False
     """`usage.cost_usd` lacks the calls whose price is unknown."""
     tokens_partial: bool = False
     """The token sums lack calls that reported none."""
     times: PhaseTimes = PhaseTimes()
-    """Sums over attempts; waiting apart."""
+    """Sums over attempts. `run_seconds` holds `waiting_seconds`, `model_seconds` does not."""
     started_at: datetime | None = None
     """The first attempt's start."""
     ended_at: datetime | None = None

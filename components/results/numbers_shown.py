@@ -1,5 +1,7 @@
 """How numbers are written for people, in one place: console, summary and report agree."""
 
+import re
+
 
 def format_number(value: float | None, missing: str = "-") -> str:
     """Up to 4 decimals without trailing zeros; whole numbers with thousands separators."""
@@ -43,3 +45,8 @@ def format_seconds(seconds: float | None) -> str:
 def count(number: int, word: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{format_number(number)} {word}" + ("" if number == 1 else "s")
+
+
+def fence(text: str) -> str:
+    """Backticks that hold this text as Markdown code."""
+    return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

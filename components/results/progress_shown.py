@@ -58,8 +58,13 @@ def all_ended(progress: Progress) -> bool:
 
 
 def score(progress: Progress) -> list[Fact]:
-    """The headline over what ended; at the end of a whole run it is the result."""
-    name = "score" if all_ended(progress) else "score so far"
+    """The headline over what ended; at the end of a whole run it is the result. A run that ended
+    early has a lower one: what never ended counts as 0 there."""
+    name = "score so far"
+    if progress.state not in ("running", "finished"):
+        name = "score of what ended"
+    elif all_ended(progress):
+        name = "score"
     if progress.score is None:
         if progress.state == "running":
             return [Fact(("no score yet",), FILLER)]

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agentcompass.components.results.headline import (
     LOW_COVERAGE,
+    NO_SCORE,
     Line,
     headline_lines,
     is_low,
-    left_out,
+    without_score,
+    work_seconds,
 )
 from agentcompass.components.results.metrics_record import (
     CategoryMetrics,
@@ -16,6 +18,7 @@ from agentcompass.components.results.metrics_record import (
     Metrics,
 )
 from agentcompass.components.results.numbers_shown import (
+    fence,
     format_cost,
     format_interval,
     format_number,
@@ -24,16 +27,17 @@ from agentcompass.components.results.numbers_shown import (
 
 __all__ = ["Line", "format_number", "headline_lines", "summary_markdown"]
 
-_REPEAT = "command"
+_REPEAT, _WAY_ON = "command", "way on"
 
 
 def summary_markdown(metrics: Metrics, plan_facts: Mapping[str, object]) -> str:
     """The summary. `plan_facts` are shown as they come, label → value; `benchmark`, `harness` and
-    `model` make the title, `command` says how to repeat the run."""
+    `model` make the title, `command` says how to repeat the run, `way on` how to make up for
+    what it lacks."""
     sections = [
         _title(plan_facts),
         _score(metrics),
-        _left_out(metrics),
+        _without_score(metrics, plan_facts),
         _metrics(metrics),
         _categories(metrics.categories),
         _codes("Failures", "Attempts without a score, by cause.", metrics.failures),
@@ -56,14 +60,14 @@ def _score(metrics: Metrics) -> str:
     if is_low(metrics):
         lines.append(
             f"**Low coverage**: less than {format_number(LOW_COVERAGE)} of the attempts have a "
-            "score; read the number with what was left out."
+            "score; read the number with what has none."
         )
-    rows = [line for line in headline_lines(metrics) if line.label != "left out"]
+    rows = [line for line in headline_lines(metrics) if line.label != NO_SCORE]
     return "\n\n".join([*lines, _table(("", ""), rows)])
 
 
-def _left_out(metrics: Metrics) -> str:
-    reasons = left_out(metrics)
+def _without_score(metrics: Metrics, facts: Mapping[str, object]) -> str:
+    reasons = without_score(metrics)
     outcomes = metrics.outcomes
     classes = {
         "correct": outcomes.correct,
@@ -75,9 +79,16 @@ def _left_out(metrics: Metrics) -> str:
     }
     parts = [f"{format_number(n)} {name}" for name, n in classes.items() if n is not None]
     planned = format_number(metrics.coverage.planned_attempts)
-    text = f"## What was left out\n\n{planned} planned attempts = " + " + ".join(parts) + "."
+    text = f"## Without a score\n\n{planned} planned attempts = " + " + ".join(parts) + "."
     listed = [f"- {_escaped(reason)}" for reason in reasons] or ["Nothing: every attempt counts."]
-    return text + "\n\n" + "\n".join(listed)
+    parts_below = [text, "\n".join(listed)]
+    if facts.get(_WAY_ON):
+        parts_below += [
+            "What to do: see `analysis/analysis.md`. To go on, once the cause is gone (scored "
+            "attempts are kept):",
+            _fenced(facts[_WAY_ON]),
+        ]
+    return "\n\n".join(parts_below)
 
 
 def _metrics(metrics: Metrics) -> str:
@@ -148,32 +159,41 @@ def _codes(title: str, meaning: str, counts: Sequence[CodeCount]) -> str:
 
 def _cost(metrics: Metrics) -> str:
     usage, times = metrics.usage, metrics.times
-    rows = [
-        ("model calls", format_number(usage.calls)),
+    calls = [
         ("input tokens", format_number(usage.input_tokens, "unknown")),
         ("of them cached", format_number(usage.cached_input_tokens, "unknown")),
         ("output tokens", format_number(usage.output_tokens, "unknown")),
         ("of them reasoning", format_number(usage.reasoning_tokens, "unknown")),
         ("calls without token counts", format_number(usage.uncounted_calls)),
         ("cost", format_cost(usage.cost_usd, metrics.cost_partial)),
+    ]
+    rows = [
+        ("model calls", format_number(usage.calls)),
+        *(calls if usage.calls else ()),  # without one there is nothing that could be unknown
         ("set-up", format_seconds(times.setup_seconds)),
-        ("agent", format_seconds(times.run_seconds)),
+        ("agent", format_seconds(work_seconds(times))),
         ("of it in model calls", format_seconds(times.model_seconds)),
+        (
+            "waiting for the model (rate limits, failing endpoint)",
+            format_seconds(times.waiting_seconds),
+        ),
         ("collecting", format_seconds(times.collect_seconds)),
         ("scoring", format_seconds(times.score_seconds)),
-        ("waiting for rate limits (apart)", format_seconds(times.waiting_seconds)),
     ]
     return "## Cost and time\n\nSums over attempts.\n\n" + _table(("", "total"), rows)
 
 
 def _facts(facts: Mapping[str, object]) -> str:
-    rows = [(name, str(value)) for name, value in facts.items() if name != _REPEAT]
+    rows = [(name, str(value)) for name, value in facts.items() if name not in (_REPEAT, _WAY_ON)]
     parts = ["## The run", _table(("", ""), rows)] if rows else []
     if facts.get(_REPEAT):
-        command = str(facts[_REPEAT])
-        fence = "`" * max(3, _longest_ticks(command) + 1)
-        parts += ["## How to repeat", f"{fence}bash\n{command}\n{fence}"]
+        parts += ["## How to repeat", _fenced(facts[_REPEAT])]
     return "\n\n".join(parts)
+
+
+def _fenced(command: object) -> str:
+    ticks = fence(str(command))
+    return f"{ticks}bash\n{command}\n{ticks}"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -188,11 +208,3 @@ def _escaped(text: str) -> str:
     for character in ("\\", "|", "<", "`", "["):
         flat = flat.replace(character, "\\" + character)
     return flat
-
-
-def _longest_ticks(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest

@@ -20,7 +20,7 @@ CURRENT: Mapping[Kind, Version] = {
     "detail": 2,
     "checkpoint": 2,
     "trajectory": "ATIF-v1.8",
-    "metrics": 1,
+    "metrics": 2,
     "rescored": 1,
 }
 
@@ -41,10 +41,16 @@ def _progress_1(document: Document) -> Document:
     return {**document, "schema_version": 2}
 
 
+def _metrics_1(document: Document) -> Document:
+    """2 adds `taken_over` and `own_usage`."""
+    return {**document, "schema_version": 2}
+
+
 UPGRADES: Mapping[tuple[Kind, Version], Upgrade] = {
     ("checkpoint", 1): _checkpoint_1,
     ("detail", 1): _detail_1,
     ("progress", 1): _progress_1,
+    ("metrics", 1): _metrics_1,
 }
 """By kind and the version they start from. Version 1 is the first of every kind."""
 

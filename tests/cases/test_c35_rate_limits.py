@@ -50,4 +50,4 @@ def test_every_task_is_scored_and_waiting_is_nobodys_time(tmp_path: Path) -> Non
     assert max(waits) > WORK_SECONDS, "no attempt waited longer than it may work: nothing is shown"
     assert all((one.run_seconds or 0.0) - one.waiting_seconds < WORK_SECONDS for one in times)
     assert ran.metrics.times.waiting_seconds == sum(waits)
-    assert "waiting for rate limits (apart)" in ran.summary
+    assert "| waiting for the model (rate limits, failing endpoint) | " in ran.summary

@@ -17,7 +17,7 @@ from tests.standins.model_script import Reply
 
 @pytest.fixture
 def run_dir(home: Path) -> str:
-    first = attempt("a/b", "codex", [Run("git log --all", "commit 123")])
+    first = attempt("a/b", "codex", [Run("git log --all", "commit 123")], value=True)
     finished_run(home / "run", [first, attempt("c", "tool_agent", [Run("ls", "x")] * 5)])
     return str(home / "run")
 

@@ -120,21 +120,70 @@ def test_a_dry_run_shows_every_request_and_spends_nothing(cli: Cli, home: Path) 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("id: quickstart, limit: 3", "id: quickstrat"), "no benchmark named 'quickstrat'"),
-        (("limit: 3", "limt: 3"), "limt: unknown key"),
-        (("task_concurrency: 3", "task_concurency: 3"), "runtime.task_concurency: unknown key"),
-        (("task_concurrency: 3", "task_concurrency: 0"), "task_concurrency"),
-        (("k: 3", "k: 0"), "execution-params.attempts.k"),
+        (("task_concurrency: 3", "task_concurency: 3"), "l.yaml: runtime.task_concurency: unknown"),
+        (("harness: idle", "harnes: idle"), "l.yaml: requests[1].harnes: unknown key"),
+        (("limit: 3", "limt: 3"), "requests[0] (quickstart · oracle · scripted): benchmark-params"),
+        (("k: 3", "k: 0"), "requests[1] (quickstart · idle · scripted): execution-params.attempts"),
+        (("task_concurrency: 3", "task_concurrency: 0"), "every request: "),
     ],
 )
-def test_what_is_wrong_in_one_request_is_told_before_any_is_begun(
+def test_what_is_wrong_is_told_with_its_place_before_any_request_is_begun(
     cli: Cli, home: Path, change: tuple[str, str], complaint: str
 ) -> None:
     (home / "l.yaml").write_text(FILE.replace(*change).replace("BASE_URL", "http://127.0.0.1:9"))
     answer = cli("launch", "l.yaml")
     assert answer.code == 2
-    assert complaint in answer.complaint
+    assert answer.complaint.startswith(complaint)
     assert not (home / "results").exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_every_impossible_request_is_told_at_once(
+    cli: Cli, home: Path, options: tuple[str, ...]
+) -> None:
+    requests = [
+        {"benchmark": {"id": "gsm8k", "data_path": "none.jsonl"}, "harness": "oracle"},
+        {"benchmark": "quickstart", "harness": "oracle"},
+        {"benchmark": "quickstrat", "harness": "oracle"},
+        {"benchmark": "quickstart", "harness": "oracle", "execution": {"attempts": {"k": 0}}},
+    ]
+    content = {"version": 1, "defaults": {"model": "scripted"}, "requests": requests}
+    (home / "l.json").write_text(json.dumps(content))
+    answer = cli("launch", "l.json", "--json", *options)
+    assert answer.code == 2
+    titles = [
+        "requests[3] (quickstart · oracle · scripted)",
+        "requests[0] (gsm8k · oracle · scripted)",
+        "requests[2] (quickstrat · oracle · scripted)",
+    ]
+    told = answer.err.splitlines()
+    assert [line.removeprefix("agentcompass: ").partition(": ")[0] for line in told] == titles
+    assert "execution-params.attempts.k" in told[0]
+    assert "none.jsonl: does not exist" in told[1]
+    assert "no benchmark named 'quickstrat'" in told[2]
+    problems = json.loads(answer.out)["error"]["problems"]
+    assert [problem["request"] for problem in problems] == titles
+    assert not (home / "results").exists()
+
+
+def test_two_requests_cannot_share_a_folder(cli: Cli, home: Path) -> None:
+    one = {"benchmark": "quickstart", "harness": "oracle", "model": "scripted"}
+    requests = [{**one, "output": {"run_id": "x"}}] * 2
+    (home / "l.json").write_text(json.dumps({"version": 1, "requests": requests}))
+    complaint = cli("launch", "l.json").complaint
+    assert complaint.startswith("requests[1] (quickstart · oracle · scripted): run_id: requests[0]")
+
+
+def test_null_takes_a_value_of_the_defaults_back(cli: Cli, home: Path) -> None:
+    """A built-in model takes no address; the others of the file keep theirs."""
+    below = {"model": {"base_url": "http://127.0.0.1:9", "api_key": "k"}}
+    one = {"benchmark": {"id": "quickstart", "limit": 1}, "harness": "oracle"}
+    models = [{"id": "scripted", "base_url": None, "api_key": None}, {"id": "m"}]
+    content = {"version": 1, "defaults": below, "requests": [{**one, "models": models}]}
+    (home / "l.json").write_text(json.dumps(content))
+    answer = cli("launch", "l.json", "--dry-run", "--json")
+    requests = [r["plan"]["request"] for r in json.loads(answer.out)["requests"]]
+    assert [r["model"]["base_url"] for r in requests] == ["", "http://127.0.0.1:9"]
 
 
 def test_the_options_taken_over_from_run_exist() -> None:

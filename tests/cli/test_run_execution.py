@@ -1,6 +1,9 @@
 """What a run shows: progress on stderr, the result on stdout, the outcome in the exit code."""
 
 import json
+import os
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -31,6 +34,7 @@ class FakeRuns:
             run_dir=str(folder), state="finished", planned=1, scored=1, skipped=0
         )
         self.metrics = True
+        self.pages: tuple[str, ...] = ()
         self.raises: BaseException | None = None
         self.request: RunRequest | None = None
         self.secrets: Mapping[str, str] = {}
@@ -47,6 +51,9 @@ class FakeRuns:
             raise self.raises
         listen(start.model_copy(update={"running": 0, "scored": 1, "state": "finished"}))
         self.folder.mkdir()
+        for page in self.pages:
+            (self.folder / page).parent.mkdir(exist_ok=True)
+            (self.folder / page).write_text("# read me\n", encoding="utf-8")
         if self.metrics:
             (self.folder / "metrics.json").write_text(_metrics(), encoding="utf-8")
         return self.outcome
@@ -127,6 +134,45 @@ def test_the_outcome_is_the_exit_code_and_a_problem_is_one_line(
     complaints = [line for line in answer.err.splitlines() if line.startswith("agentcompass: ")]
     assert len(complaints) == (code not in (0, 1))
     assert str(changes.get("problem", "")) in answer.err
+
+
+@pytest.mark.parametrize("key", ["none", "${MY_KEY}", "sk-0123456789"])
+def test_where_attempts_lack_a_score_the_last_line_goes_on_with_this_run(
+    cli: Cli, runs: FakeRuns, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MY_KEY", "MODEL_API_KEY"):
+        monkeypatch.setenv(name, "sk-0123456789")
+    runs.outcome = runs.outcome.model_copy(update={"planned": 2})
+    wanted = (
+        "--k", "2", "--run-name", "night-1", "--results-dir", "my results", "--data-dir", "d",
+        "--model-base-url", "http://127.0.0.1:1/v1", "--model-api-protocol", "openai-chat",
+        "--model-params", '{"temperature": 0.5}', "--timeout-seconds", "60",
+        "--execution-params", '{"max_retries": 2}', "--model-api-key", key,
+    )  # fmt: skip
+    answer = cli("run", "quickstart", "tool_agent", "m", *wanted)
+    assert answer.code == 1, answer.err
+    assert answer.out.splitlines()[-1] == str(runs.folder)
+    line = answer.err.splitlines()[-1]
+    assert line.endswith(f"--reuse={runs.folder.name}'")
+    first = runs.request
+    assert first is not None
+    shutil.rmtree(runs.folder)
+    assert "sk-0123456789" not in line
+    typed = os.path.expandvars(line.partition(": agentcompass ")[2])  # as a shell would
+    again = cli(*shlex.split(typed))
+    assert again.code == 1, again.err
+    assert runs.request is not None
+    runtime = first.runtime.model_copy(update={"reuse": runs.folder.name})
+    model = first.model.model_copy(update={"api_key": runs.request.model.api_key})
+    assert (first.model.api_key == model.api_key) is (key != "${MY_KEY}")
+    assert runs.request == first.model_copy(update={"runtime": runtime, "model": model})
+
+
+def test_the_way_on_names_the_page_that_says_what_to_do(cli: Cli, runs: FakeRuns) -> None:
+    runs.outcome = runs.outcome.model_copy(update={"planned": 2})
+    runs.pages = ("summary.md", "analysis/analysis.md")
+    answer = cli(*RUN, "--progress", "none", "--log-level", "ERROR")
+    assert f"what to do: {runs.folder}/analysis/analysis.md\n" in answer.err
 
 
 def test_a_run_without_numbers_still_names_its_folder(cli: Cli, runs: FakeRuns) -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("prefect_home")
 KEY = 'zz-CANARY-93f/+= x"y'
 HEADER = "zz-SECOND-canary/71+"
 PASSWORD = "zzThirdCanary55"
+VARIABLE = "zz-FOURTH-canary/82+"
 COMMANDS = ("env", "env | base64 -w0", "cat /proc/self/environ", "cat /proc/$PPID/environ | base64")
 
 
@@ -44,7 +45,7 @@ def leaks(ended: Ended, folder: Path, home: Path) -> list[str]:
                 places[str(path)] = path.read_bytes()
     return [
         f"{form!r} in {place}"
-        for secret in (KEY, HEADER, PASSWORD)
+        for secret in (KEY, HEADER, PASSWORD, VARIABLE)
         for form in forms(secret)
         for place, content in places.items()
         if form in content
@@ -70,6 +71,7 @@ def test_no_canary_is_found_anywhere(
         words = ["run", "quickstart", "tool_agent", "m", "--model-base-url", url]
         words += ["--model-api-key", KEY if way == "flag" else "${CANARY_KEY}"]
         words += ["--model-params", json.dumps({"headers": {"x-second": HEADER}})]
+        words += ["--env-params", json.dumps({"run_env": {"OTHER_API_KEY": VARIABLE}})]
         words += ["--benchmark-params", '{"limit": 2}', "--log-level", "DEBUG"]
         ended = agentcompass(*words, cwd=tmp_path)
         sent = [dict(request.headers) for request in endpoint.requests]
@@ -79,4 +81,4 @@ def test_no_canary_is_found_anywhere(
     assert not leaks(ended, tmp_path / "results", prefect_home)
     trajectory = next((tmp_path / "results").rglob("trajectory.json")).read_text()
     assert "your headers" in trajectory
-    assert "***" in trajectory
+    assert "OTHER_API_KEY=***" in trajectory  # the agent had it

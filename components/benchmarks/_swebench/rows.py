@@ -67,20 +67,21 @@ def load_rows(hub: HubSource, data_dir: Path, data_path: str | None, revision: s
                 "leave out `revision` or `data_path`",
             )
         path = Path(data_path).expanduser()
-        field, source, located = FIELD, path.name, read_local(path)
+        field, source, where, located = FIELD, path.name, str(path), read_local(path)
     else:
         field, source = "benchmark-params.revision", hub.repository
+        where = source
         commit, located = read_hub(hub, revision, data_dir)
     instances: dict[str, Instance] = {}
     for place, row in located:
-        instance = _instance(row, field, f"{source}, {place}")
+        instance = _instance(row, field, f"{where}, {place}")
         if instance.instance_id in instances:
             raise RequestError(
-                field, f"{source}, {place}: instance_id {instance.instance_id!r} stands there twice"
+                field, f"{where}, {place}: instance_id {instance.instance_id!r} stands there twice"
             )
         instances[instance.instance_id] = instance
     if not instances:
-        raise RequestError(field, f"{source} holds no records")
+        raise RequestError(field, f"{where} holds no records")
     found = tuple(instances.values())
     return Rows(found, source, commit, rows_hash([item.model_dump() for item in found]))
 

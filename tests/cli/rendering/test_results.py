@@ -50,8 +50,8 @@ def test_score_interval_coverage_blame_cost_and_time() -> None:
     assert lines[0].split() == ["native@1", "0.3333"]
     assert "Wilson" in text
     assert "2 of 3 attempts scored" in text
-    assert "1 attempt: environment.lost" in text
-    assert "environment)" in text
+    assert "1 attempt (counted as 0): environment.lost" in text
+    assert "fault: environment)" in text
     assert "$0.25" in text
     assert "1,000 in" in text
     assert "1 min 30 s" in text

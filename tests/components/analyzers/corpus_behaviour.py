@@ -46,6 +46,22 @@ def network(plant: Any) -> None:
         "network:web",
     )
     plant(
+        "pages that never came",
+        "tool_agent",
+        [
+            Run("curl -s https://example.org/a"),
+            Run("curl -sSf https://example.org/b", "curl: (22) returned error: 404", 22),
+            Run("wget -qO- https://example.org/c", code=8),
+        ],
+        "network:refused",
+    )
+    plant(
+        "a page into a file, and words sent out",
+        "openhands",
+        [Run("curl -s https://example.org/a -o a"), Run("curl -s -d @notes https://example.org/b")],
+        "network:web",
+    )
+    plant(
         "a script that would call",
         "claude_code",
         [Write("fetch.py", "import requests\nrequests.get('https://example.org/a')\n")],
@@ -143,9 +159,18 @@ def replies(plant: Any) -> None:
         [Say("I am done with the task now.")] * 3
         + [Say("I am done with the task now.", reminded=False)],
         "repetition:same_message",
-        "malformed_calls:gave_up",
+        "malformed_calls:no_call",
         "failures:harness.format",
         notes=[(Code.HARNESS_FORMAT, "4 replies in a row called no tool")],
+    )
+    plant(
+        "calls in words, until it gave up",
+        "tool_agent",
+        [Run("ls", "a.py"), *(Say(f"I run it: <tool_call>{n}</tool_call>") for n in range(3))],
+        "malformed_calls:gave_up",
+        "malformed_calls:in_text",
+        "failures:harness.format",
+        notes=[(Code.HARNESS_FORMAT, "3 replies in a row called no tool")],
     )
 
 

@@ -68,7 +68,7 @@ def test_confirmed_and_refuted_stand_beside_the_rules_findings(tmp_path: Path) -
             return said("refuted", "looked", "It only listed commits.")
         return said("confirmed", "used")
 
-    store = run_with(tmp_path, CHEATS, LOOKS, [LOOK, SOLVE])
+    store = run_with(tmp_path, CHEATS, LOOKS, [LOOK, SOLVE], value=True)
     with ModelServer(judge) as endpoint:
         done = analyze(store, asking(endpoint.base_url))
     assert len(endpoint.requests) == 2

@@ -75,5 +75,7 @@ def test_the_answer_may_be_worked_out_in_any_spelling(tmp_path: Path) -> None:
 
 
 def test_a_record_without_gold_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no number after ####"):
+    with pytest.raises(
+        RequestError, match=r"jsonl, line 1: column 'answer' has no number after ####"
+    ):
         loaded(tmp_path, [{"question": "?", "answer": "seven"}])

@@ -131,7 +131,7 @@ def test_the_hash_covers_prompt_and_tests(tmp_path: Path) -> None:
 def test_an_id_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "twice.jsonl"
     path.write_text(f"{json.dumps(ROWS[0])}\n{json.dumps(ROWS[0])}\n")
-    with pytest.raises(RequestError, match="'Made/0' stands there twice"):
+    with pytest.raises(RequestError, match=r"twice.jsonl, line 2: .*'Made/0' stands there twice"):
         HumanEval(HumanEvalParameters(data_path=str(path))).load(tmp_path)
 
 

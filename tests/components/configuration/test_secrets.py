@@ -35,3 +35,10 @@ def test_held_values_end_with_their_block() -> None:
         assert resolve(SecretReference(env="AGENTCOMPASS_TEST_SECRET"), "f") == "v"
     with pytest.raises(RequestError):
         resolve(SecretReference(env="AGENTCOMPASS_TEST_SECRET"), "f")
+
+
+@pytest.mark.parametrize("word", ["none", "None", "NONE"])
+def test_the_word_none_is_no_secret_and_no_key(word: str) -> None:
+    spec, held = hide("m", "http://h/v1", word, (), {})
+    assert (spec.api_key, held) == (SecretReference(env="none"), {})
+    assert resolve(SecretReference(env=word), "model-api-key") == ""

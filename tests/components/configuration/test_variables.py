@@ -1,5 +1,6 @@
 import pytest
 
+from agentcompass.components.configuration.secrets import HELD_KEY, HELD_VARIABLE, holding
 from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import RequestError
 
@@ -31,3 +32,12 @@ def test_a_name_no_shell_could_set_is_refused(name: str) -> None:
 def test_a_value_with_a_nul_is_refused() -> None:
     with pytest.raises(RequestError, match="NUL"):
         resolved({"A": "x\0y"}, {})
+
+
+def test_a_typed_value_is_read_before_the_shell_and_the_model_s_key_never() -> None:
+    typed, shell = HELD_VARIABLE + "ENV_KEY", {HELD_KEY: "from the shell"}
+    with holding({typed: "typed", HELD_KEY: "the model's"}):
+        given = {"A": f"${{{typed}}}", "B": f"${{{HELD_KEY}}}"}
+        assert resolved(given, {**shell, typed: "x"}) == {"A": "typed", "B": "from the shell"}
+    with pytest.raises(RequestError, match="env-params.env.A: its value was typed"):
+        resolved(given, shell)

@@ -66,31 +66,31 @@ def test_a_folder_names_the_files_in_it(tmp_path: Path) -> None:
 
 def test_a_malformed_line_is_named(tmp_path: Path) -> None:
     content = LINES * 8 + b'{"question": "x", "answer": \n'
-    assert "line 17:" in refusal(tmp_path / "bad.jsonl", content)
+    assert ", line 17:" in refusal(tmp_path / "bad.jsonl", content)
 
 
 def test_a_line_that_is_no_object(tmp_path: Path) -> None:
-    assert "line 3: not a JSON object" in refusal(tmp_path / "x.jsonl", LINES + b"[1]\n")
-    assert "item 1: not a JSON object" in refusal(tmp_path / "x.json", b"[1]")
+    assert ", line 3: not a JSON object" in refusal(tmp_path / "x.jsonl", LINES + b"[1]\n")
+    assert ", item 1: not a JSON object" in refusal(tmp_path / "x.json", b"[1]")
     assert "list" in refusal(tmp_path / "y.json", b"{}")
 
 
 def test_not_a_number_is_not_json(tmp_path: Path) -> None:
     content = LINES + b'{"question": "x", "answer": NaN}\n'
-    assert "line 3: not valid JSON" in refusal(tmp_path / "x.jsonl", content)
+    assert ", line 3: not valid JSON" in refusal(tmp_path / "x.jsonl", content)
 
 
 def test_not_utf8(tmp_path: Path) -> None:
     content = LINES + b'{"question": "caf\xe9", "answer": "1"}\n'
     message = refusal(tmp_path / "latin.jsonl", content)
-    assert "line 3: not UTF-8" in message
+    assert ", line 3: not UTF-8" in message
     assert "0xe9" in message
 
 
 def test_a_missing_column_names_those_there_and_the_nearest(tmp_path: Path) -> None:
     content = LINES + b'{"Question": "x", "answer": "1"}\n'
     message = refusal(tmp_path / "x.jsonl", content)
-    assert "line 3: no column 'question'" in message
+    assert ", line 3: no column 'question'" in message
     assert "'Question', 'answer'" in message
     assert "is 'Question' meant?" in message
 
@@ -98,7 +98,7 @@ def test_a_missing_column_names_those_there_and_the_nearest(tmp_path: Path) -> N
 def test_a_column_of_another_kind(tmp_path: Path) -> None:
     content = LINES + b'{"question": "x", "answer": 18}\n'
     message = refusal(tmp_path / "x.jsonl", content)
-    assert "line 3: column 'answer' holds a whole number, not text" in message
+    assert ", line 3: column 'answer' holds a whole number, not text" in message
 
 
 def test_nothing_in_it(tmp_path: Path) -> None:

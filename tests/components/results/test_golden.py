@@ -25,6 +25,7 @@ from tests.components.results.records import (
     full_checkpoint,
     full_detail,
     full_trajectory,
+    record,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -33,7 +34,11 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 def full_metrics() -> Metrics:
     details = [full_detail(), detail("a", 1, 0, 1, category="alg"), detail("b", 1, 1, 1)]
     planned = {d.task_id: d.category for d in details} | {"never": None}
-    return compute_metrics(details, planned, k=3)
+    details.append(detail("taken", 1, 0, 1).model_copy(update={"attempts": (TAKEN,)}))
+    return compute_metrics(details, planned | {"taken": None}, k=3)
+
+
+TAKEN = record("taken", 1, 1, origin="20260101_000000")
 
 
 def full_progress() -> Progress:
@@ -60,7 +65,7 @@ def full_progress() -> Progress:
 RECORDS: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
     "checkpoint-2.json": ("checkpoint", Checkpoint, full_checkpoint),
     "detail-2.json": ("detail", Detail, full_detail),
-    "metrics-1.json": ("metrics", Metrics, full_metrics),
+    "metrics-2.json": ("metrics", Metrics, full_metrics),
     "progress-2.json": ("progress", Progress, full_progress),
     "trajectory-ATIF-v1.8.json": ("trajectory", Trajectory, full_trajectory),
 }
@@ -81,9 +86,16 @@ def detail_1() -> Detail:
     return whole.model_copy(update={"attempts": tuple(attempts)})
 
 
+def metrics_1() -> Metrics:
+    details = [full_detail(), detail("a", 1, 0, 1, category="alg"), detail("b", 1, 1, 1)]
+    planned = {d.task_id: d.category for d in details} | {"never": None}
+    return compute_metrics(details, planned, k=3)
+
+
 OLDER: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
     "checkpoint-1.json": ("checkpoint", Checkpoint, checkpoint_1),
     "detail-1.json": ("detail", Detail, detail_1),
+    "metrics-1.json": ("metrics", Metrics, metrics_1),
     "progress-1.json": ("progress", Progress, progress_1),
 }
 ALL = RECORDS | OLDER

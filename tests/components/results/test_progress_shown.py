@@ -19,7 +19,8 @@ def test_a_line_says_everything_that_is_known() -> None:
         "1 unscored: grader 1 · 12.3k tokens · $0.50+ · took 1:15"
     )
     assert sentence(interrupted()) == (
-        "3/10 attempts done · 7 not done · interrupted · score so far 1.000 · 3 scored · took 1:15"
+        "3/10 attempts done · 7 not done · interrupted · score of what ended 1.000 · 3 scored · "
+        "took 1:15"
     )
 
 

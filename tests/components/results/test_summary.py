@@ -2,7 +2,9 @@ import json
 
 import pytest
 
+from agentcompass.components.contracts.attempt import PhaseTimes
 from agentcompass.components.contracts.errors import Code
+from agentcompass.components.results.headline import work_seconds
 from agentcompass.components.results.metrics import compute_metrics
 from agentcompass.components.results.metrics_record import Metrics
 from agentcompass.components.results.numbers_shown import (
@@ -46,12 +48,15 @@ def test_the_summary_answers_what_the_score_is():
     assert "Student's t over tasks" in text
 
 
-def test_the_summary_says_what_was_left_out_and_whose_fault_it_was():
+def test_the_summary_says_what_has_no_score_and_whose_fault_it_was():
     text = summary_markdown(metrics(), FACTS)
     planned = "8 planned attempts = 2 correct + 1 incorrect + 3 unscored + 0 skipped + 2 missing."
     assert planned in text
-    assert "- 2 attempts: environment.start (the sandbox did not open; environment)\n" in text
-    assert "- 2 attempts never ended: d #1, d #2" in text
+    start = "environment.start (the sandbox did not open; fault: environment)"
+    assert f"- 2 attempts (counted as 0): {start}\n" in text
+    assert "- 2 attempts (counted as 0) never ended: d #1, d #2" in text
+    excluded = summary_markdown(metrics(unscored="exclude"), FACTS)
+    assert f"- 2 attempts (not counted): {start}\n" in excluded
     assert "| grader.crashed | grader | 1 | 1 | c #1: grader.crashed on c |" in text
 
 
@@ -71,6 +76,45 @@ def test_the_summary_says_how_to_repeat_the_run():
     assert "| run id | r1 |" in text
     ticks = summary_markdown(metrics(), {"command": "echo ```"})
     assert "````bash\necho ```\n````" in ticks
+
+
+def test_the_way_on_stands_where_attempts_lack_a_score():
+    way = "agentcompass run aime loop org/m --k 2 --reuse=r1"
+    text = summary_markdown(metrics(), {**FACTS, "way on": way})
+    section = text.split("## Without a score")[1].split("\n## ")[0]
+    assert f"```bash\n{way}\n```" in section
+    assert "`analysis/analysis.md`" in section
+    assert text.count(way) == 1
+
+
+def test_what_was_taken_over_is_told_apart_from_what_the_run_did_itself():
+    old = record("a", 1, 1, origin="r0")
+    details = [detail("a", 1, 0).model_copy(update={"attempts": (old, record("a", 2, 0))})]
+    found = compute_metrics(details, ["a"], k=2)
+    row = dict(headline_lines(found))["taken over"]
+    assert row == (
+        "1 of 2 attempts from r0; this run's own: 100 in (unknown cached), 10 out in 2 calls, "
+        "cost $0.2"
+    )
+    assert f"| taken over | {row} |" in summary_markdown(found, FACTS)
+    assert "taken over" not in dict(headline_lines(metrics()))
+    all_of_it = [detail("a").model_copy(update={"attempts": (old,)})]
+    row = dict(headline_lines(compute_metrics(all_of_it, ["a"])))["taken over"]
+    assert row == "1 of 1 attempts from r0; this run's own: no model calls"
+
+
+def test_the_agents_work_is_told_without_waiting_for_the_model():
+    times = PhaseTimes(run_seconds=277, waiting_seconds=272, model_seconds=3)
+    attempts = (record("a", 1, 1, times=times),)
+    found = compute_metrics([detail("a").model_copy(update={"attempts": attempts})], ["a"])
+    time = dict(headline_lines(found))["time"]
+    assert "agents worked 5.0 s in all, 4 min 32 s of waiting for the model apart" in time
+    text = summary_markdown(found, FACTS)
+    assert "| agent | 5.0 s |" in text
+    assert "| waiting for the model (rate limits, failing endpoint) | 4 min 32 s |" in text
+    side_by_side = PhaseTimes(run_seconds=10, waiting_seconds=30)
+    assert work_seconds(side_by_side) == 0
+    assert work_seconds(PhaseTimes()) is None
 
 
 def test_foreign_text_cannot_break_a_table():
@@ -93,7 +137,11 @@ def test_a_run_without_scores_says_no_score():
     text = summary_markdown(nothing, {})
     assert text.startswith("# Summary\n\n**native@1 = no score**")
     assert "native@1 = 0" not in text
-    assert dict(headline_lines(nothing))["native@1"] == "no score"
+    lines = dict(headline_lines(nothing))
+    assert lines["native@1"] == "no score"
+    assert lines["coverage"] == "0 (0 of 1 attempt scored, 1 task); LOW"
+    assert lines["without a score"].startswith("1 attempt: model.timeout (")
+    assert not {"counted", "95 % interval", "over scored"} & set(lines)
 
 
 def test_a_complete_run_says_that_nothing_was_left_out():
@@ -114,7 +162,7 @@ def test_console_lines_and_summary_and_file_hold_the_same_numbers():
     found = metrics()
     text, written = summary_markdown(found, FACTS), json.loads(to_json(found))
     for label, value in headline_lines(found):
-        if label != "left out":
+        if label != "without a score":
             assert f"| {label} | {value} |" in text
         else:
             assert f"- {value}" in text
@@ -133,6 +181,8 @@ def test_cost_and_tokens_say_what_is_unknown():
     none = compute_metrics([], ["a"])
     assert dict(headline_lines(none))["tokens"] == "no model calls"
     assert "cost" not in dict(headline_lines(none))
+    assert "unknown" not in summary_markdown(none, FACTS)
+    assert "| model calls | 0 |" in summary_markdown(none, FACTS)
 
 
 @pytest.mark.parametrize(
