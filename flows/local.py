@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import logging
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentcompass.components.configuration.secrets import holding
 from agentcompass.components.contracts.progress import Outcome, Progress
@@ -20,6 +21,8 @@ from agentcompass.flows import server
 
 if TYPE_CHECKING:
     from agentcompass.flows.together import Member
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -132,6 +135,7 @@ def in_a_thread(
         try:
             with asyncio.Runner() as runner:
                 loop = runner.get_loop()
+                loop.set_exception_handler(_log_unawaited)
                 task = context.run(loop.create_task, start())
                 reach.append((loop, task))
                 ended.set_result(loop.run_until_complete(task))
@@ -144,6 +148,12 @@ def in_a_thread(
         thread.start()
         thread.join()
     return ended
+
+
+def _log_unawaited(loop: asyncio.AbstractEventLoop, what: dict[str, Any]) -> None:
+    """What a library's task raised that nobody awaits, such as Prefect's without its API: no
+    traceback on the console of a run that has ended well."""
+    log.debug("%s", what.get("message"), exc_info=what.get("exception"))
 
 
 @contextmanager

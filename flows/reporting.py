@@ -11,7 +11,7 @@ import prefect.runtime.flow_run
 
 import agentcompass
 from agentcompass.components.execution.conclusion import dataset_facts
-from agentcompass.components.execution.revision import code_revision
+from agentcompass.components.execution.revision import code_revision, source_hash
 from agentcompass.flows import retried
 from agentcompass.flows.dead_runs import note_run
 from agentcompass.flows.labels import label_begun, label_ended
@@ -84,6 +84,7 @@ def _document(run: LiveRun) -> dict[str, object]:
         "versions": {
             "agentcompass": agentcompass.__version__,
             "revision": code_revision(),
+            "source_hash": source_hash(),
             "prefect": prefect.__version__,
             "python": platform.python_version(),
             "platform": platform.platform(),

@@ -45,8 +45,8 @@ def once(recorded: int) -> Watch:
 
 
 def totals(ran: Ran) -> dict[str, Any]:
-    """All numbers of a run but its times."""
-    return ran.metrics.model_dump(mode="json", exclude=TIMES)
+    """All numbers of a run but its times and where they come from."""
+    return ran.metrics.model_dump(mode="json", exclude={*TIMES, "taken_over", "own_usage"})
 
 
 def attempts(ran: Ran) -> dict[str, Any]:
@@ -89,6 +89,7 @@ def test_totals_are_those_of_a_run_that_was_never_stopped(tmp_path: Path) -> Non
     again = {name for name, record in third.records().items() if record.origin is None}
     assert again == {"toy-4 #1", "toy-5 #1"}
 
+    assert [one.attempts for one in third.metrics.taken_over] == [2, 1]
     assert totals(third) == totals(whole)
     assert attempts(third) == attempts(whole)
     usage = whole.metrics.usage

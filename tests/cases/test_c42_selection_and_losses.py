@@ -102,7 +102,7 @@ def test_a_run_cut_off_after_four_of_five_says_so_and_names_the_fifth(tmp_path: 
     assert [m.task_id for m in metrics.coverage.missing_attempts] == ["toy-3"]
     assert (metrics.headline.value, metrics.metrics[0].scored.value) == (0.8, 1.0)
     assert "4 of 5 attempts scored" in ran.summary
-    assert "1 attempt never ended: toy-3 #1" in ran.summary
+    assert "1 attempt (counted as 0) never ended: toy-3 #1" in ran.summary
 
 
 def test_an_attempt_whose_sandbox_is_killed_is_lost_and_named(tmp_path: Path) -> None:
