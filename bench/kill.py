@@ -191,7 +191,9 @@ class State:
 
 
 def _comparable(metrics: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in metrics.items() if k not in ("times", "started_at", "ended_at")}
+    """All but when it was, and which run paid for what."""
+    apart = ("times", "started_at", "ended_at", "taken_over", "own_usage")
+    return {k: v for k, v in metrics.items() if k not in apart}
 
 
 if __name__ == "__main__":
