@@ -31,6 +31,7 @@ class Deployed:
     home: Path
     env: dict[str, str]
     url: str
+    worker_pid: int = 0
 
     def shell(self, commands: str) -> Ended:
         done = subprocess.run(
@@ -114,7 +115,7 @@ def deployed_in(home: Path, variables: Mapping[str, str]) -> Iterator[Deployed]:
                 ["bash", "-c", f"exec {WORKER}"], cwd=ROOT, env=env, stdout=output, stderr=output
             )
         until(lambda: "started!" in log.read_text(), "no worker")
-        yield Deployed(home, env, url)
+        yield Deployed(home, env, url, worker.pid)
     finally:
         if worker is not None:
             worker.terminate()

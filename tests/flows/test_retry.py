@@ -273,3 +273,23 @@ def test_suspend_is_a_cancel_and_resume_begins_no_second_run(deployed: Deployed)
     second = records(only_run(folder))
     assert second["banana"]["verdict"]["correct"]
     assert {word: second[word] for word in first} == first
+
+
+def test_a_run_outlives_its_worker(deployed: Deployed) -> None:
+    """The last test here: the worker does not come back, and nobody reads the run's output."""
+    write_rules(deployed.home, accept={})
+    gate = deployed.home / "orphan"
+    wait = {"name": "shell", "arguments": {"command": f"until [ -e {gate} ]; do sleep 0.2; done"}}
+    script = deployed.home / "orphan.json"
+    script.write_text(
+        json.dumps({"tasks": {"banana": [{"tool_calls": [wait]}, "banana"]}, "default": ["no"]})
+    )
+    model = {"id": "scripted", "params": {"script": str(script)}}
+    request = asked(deployed, "orphaned", model=model, harness={"id": "tool_agent"})
+    flow_run_id = deployed.start("evaluate", {"request": request})
+    folder = deployed.home / "orphaned"
+    until(lambda: len([*folder.glob("*/*/tasks/*/detail.json")]) == 3, "the others never ended")
+    os.kill(deployed.worker_pid, signal.SIGKILL)
+    gate.touch()
+    ended(deployed, flow_run_id, "Completed")
+    assert headline(only_run(folder)) == 0.25
