@@ -40,6 +40,17 @@ def asked(deployed: Deployed, name: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def waiting(deployed: Deployed, name: str) -> tuple[dict[str, Any], Path]:
+    """A request whose agent is right about the banana, once the file is there."""
+    gate, script = deployed.home / f"{name}.gate", deployed.home / f"{name}.json"
+    wait = {"name": "shell", "arguments": {"command": f"until [ -e {gate} ]; do sleep 0.2; done"}}
+    script.write_text(
+        json.dumps({"tasks": {"banana": [{"tool_calls": [wait]}, "banana"]}, "default": ["no"]})
+    )
+    model = {"id": "scripted", "params": {"script": str(script)}}
+    return asked(deployed, name, model=model, harness={"id": "tool_agent"}), gate
+
+
 def ended(deployed: Deployed, flow_run_id: str, state: str) -> None:
     until(lambda: deployed.state(flow_run_id) == state, f"it is not {state}")
 
@@ -125,16 +136,7 @@ def test_a_retry_judges_again_exactly_what_has_no_score(deployed: Deployed) -> N
 
 def test_a_killed_run_is_retried_and_nothing_scored_is_done_again(deployed: Deployed) -> None:
     write_rules(deployed.home, accept={})
-    gate = deployed.home / "gate"
-    wait = {"name": "shell", "arguments": {"command": f"until [ -e {gate} ]; do sleep 0.2; done"}}
-    script = deployed.home / "waiting.json"
-    script.write_text(
-        json.dumps(
-            {"tasks": {"banana": [{"tool_calls": [wait]}, "banana"]}, "default": ["nothing"]}
-        )
-    )
-    model = {"id": "scripted", "params": {"script": str(script)}}
-    request = asked(deployed, "killed", model=model, harness={"id": "tool_agent"})
+    request, gate = waiting(deployed, "killed")
     request["execution"] = {"task_concurrency": 1}
     flow_run_id = deployed.start("evaluate", {"request": request})
     folder = deployed.home / "killed"
@@ -248,14 +250,7 @@ def test_cancel_in_the_ui_takes_the_containers_along(deployed: Deployed) -> None
 
 def test_suspend_is_a_cancel_and_resume_begins_no_second_run(deployed: Deployed) -> None:
     write_rules(deployed.home, accept={})
-    gate = deployed.home / "resumed"
-    wait = {"name": "shell", "arguments": {"command": f"until [ -e {gate} ]; do sleep 0.2; done"}}
-    script = deployed.home / "suspended.json"
-    script.write_text(
-        json.dumps({"tasks": {"banana": [{"tool_calls": [wait]}, "banana"]}, "default": ["no"]})
-    )
-    model = {"id": "scripted", "params": {"script": str(script)}}
-    request = asked(deployed, "suspended", model=model, harness={"id": "tool_agent"})
+    request, gate = waiting(deployed, "suspended")
     flow_run_id = deployed.start("evaluate", {"request": request})
     folder = deployed.home / "suspended"
     until(lambda: len([*folder.glob("*/*/tasks/*/detail.json")]) == 3, "the others never ended")
@@ -278,14 +273,7 @@ def test_suspend_is_a_cancel_and_resume_begins_no_second_run(deployed: Deployed)
 def test_a_run_outlives_its_worker(deployed: Deployed) -> None:
     """The last test here: the worker does not come back, and nobody reads the run's output."""
     write_rules(deployed.home, accept={})
-    gate = deployed.home / "orphan"
-    wait = {"name": "shell", "arguments": {"command": f"until [ -e {gate} ]; do sleep 0.2; done"}}
-    script = deployed.home / "orphan.json"
-    script.write_text(
-        json.dumps({"tasks": {"banana": [{"tool_calls": [wait]}, "banana"]}, "default": ["no"]})
-    )
-    model = {"id": "scripted", "params": {"script": str(script)}}
-    request = asked(deployed, "orphaned", model=model, harness={"id": "tool_agent"})
+    request, gate = waiting(deployed, "orphaned")
     flow_run_id = deployed.start("evaluate", {"request": request})
     folder = deployed.home / "orphaned"
     until(lambda: len([*folder.glob("*/*/tasks/*/detail.json")]) == 3, "the others never ended")
