@@ -11,7 +11,6 @@ from agentcompass.cli.streams import put
 
 if TYPE_CHECKING:
     from agentcompass.components.results.found_runs import FoundRun
-    from agentcompass.flows.recorded import RecordedRun
 
 HEADER = ("id", "run", "state", "score", "started", "where", "note")
 LONGEST_PROBLEM = 80
@@ -32,10 +31,10 @@ def list_runs(results_dir: str | None, *, as_json: bool) -> int:
     root = results_dir or configured().section("runtime").get("results_dir", "results")
     found = list(found_runs(Path(root).expanduser().absolute()))
     known = {name for run in found for name in (run.flow_run_id, run.run_dir)} - {""}
-    rows = [_found(run) for run in found]
+    rows = [_row(run) for run in found]
     for run in recorded_runs(KNOWN_TO_API):  # newest first: the latest in a folder tells of it
-        if not known & {run.id, run.run_dir}:
-            rows.append(_recorded(run))
+        if not known & {run.flow_run_id, run.run_dir}:
+            rows.append(_row(run))
             known |= {run.run_dir} - {""}
     rows.sort(key=lambda row: row["started"] or "", reverse=True)
     if as_json:
@@ -46,15 +45,7 @@ def list_runs(results_dir: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _found(run: "FoundRun") -> dict[str, Any]:
-    return {**_both(run), "where": run.run_dir, "flow_run_id": run.flow_run_id or None}
-
-
-def _recorded(run: "RecordedRun") -> dict[str, Any]:
-    return {**_both(run), "where": run.run_dir or run.url, "flow_run_id": run.id}
-
-
-def _both(run: "FoundRun | RecordedRun") -> dict[str, Any]:
+def _row(run: "FoundRun") -> dict[str, Any]:
     return {
         "id": run.id,
         "run": run.name,
@@ -64,6 +55,8 @@ def _both(run: "FoundRun | RecordedRun") -> dict[str, Any]:
         "problem": run.problem,
         "rescored_from": run.rescored_from or None,
         "continued": run.continued,
+        "where": run.run_dir or run.url,
+        "flow_run_id": run.flow_run_id or None,
     }
 
 

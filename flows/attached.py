@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from prefect import Flow
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flow_engine import run_flow_async
@@ -53,7 +53,11 @@ async def _created(
     client: PrefectClient, flow: Flow[..., Any], parameters: dict[str, Any], tags: list[str]
 ) -> FlowRun:
     try:
-        deployment_id = (await client.read_deployment_by_name(f"{flow.name}/{NAME}")).id
+        known = await client.read_deployment_by_name(f"{flow.name}/{NAME}")
+        deployment_id = known.id
+        if known.work_pool_name is None and (pool := await _pool(client)):  # made since
+            update = DeploymentUpdate(work_pool_name=pool)
+            await client.update_deployment(deployment_id, update)
     except ObjectNotFound:
         deployment_id = await client.create_deployment(
             await client.create_flow(flow),

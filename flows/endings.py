@@ -24,6 +24,7 @@ Stage = dict[str, str] | State[dict[str, str]]
 WRONG_REQUEST = "wrong request: "
 REFUSED = "refused at preflight: "
 """How the messages of runs begin that had no attempts."""
+TIMED_OUT = "the run's time-out came"
 
 
 def final_state(run: "LiveRun") -> State[Outcome]:
@@ -35,7 +36,7 @@ def final_state(run: "LiveRun") -> State[Outcome]:
         case "interrupted":
             return Cancelled(message="interrupted; finished attempts are kept", data=outcome)
         case "timed_out":
-            return Failed(message="the run's time-out came", data=outcome)
+            return Failed(message=TIMED_OUT, data=outcome)
         case "failed":
             return Failed(message=outcome.problem, data=outcome)
 

@@ -8,7 +8,7 @@ from agentcompass.components.contracts.run import RunRequest
 from agentcompass.flows.local import connect
 
 if TYPE_CHECKING:
-    from agentcompass.flows.recorded import RecordedRun
+    from agentcompass.components.results.found_runs import FoundRun
     from agentcompass.flows.submit import Followed, Submitted
 
 
@@ -27,7 +27,7 @@ def wait_for(flow_run_id: str, tell: Callable[[str], None]) -> "Followed":
     return asyncio.run(follow(flow_run_id, tell))
 
 
-def recorded_runs(limit: int) -> "list[RecordedRun]":
+def recorded_runs(limit: int) -> "list[FoundRun]":
     """What the API knows, newest first; nothing if none answers. Starts no server."""
     from agentcompass.flows import server
 

@@ -1,8 +1,5 @@
 """The evaluations that a Prefect API knows."""
 
-import re
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
@@ -11,28 +8,12 @@ from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
-from agentcompass.flows.submit import FLOW, page, state_name
+from agentcompass.components.results.found_runs import FoundRun
+from agentcompass.flows.endings import TIMED_OUT
+from agentcompass.flows.submit import FLOW, RAISED, page, state_name
 
 
-@dataclass(frozen=True)
-class RecordedRun:
-    id: str
-    name: str
-    state: str
-    """In the words of run.json where the run began; else what it waits for: `scheduled`, …"""
-    problem: str
-    """Why it failed; "" where nothing did."""
-    rescored_from: str
-    continued: int
-    """As in FoundRun."""
-    started: datetime | None
-    """Or when it is expected to start."""
-    run_dir: str
-    score: float | None
-    url: str
-
-
-async def recorded(limit: int) -> list[RecordedRun]:
+async def recorded(limit: int) -> list[FoundRun]:
     """Newest first."""
     ours = FlowFilter(name=FlowFilterName(any_=[FLOW]))
     async with get_client() as client:
@@ -44,7 +25,7 @@ async def recorded(limit: int) -> list[RecordedRun]:
         labels: dict[str, Any] = dict(flow_run.labels)
         score = labels.get("agentcompass.score")
         found.append(
-            RecordedRun(
+            FoundRun(
                 id=str(flow_run.id),
                 name=_name(flow_run.parameters, flow_run.name),
                 state=_state(flow_run),
@@ -54,6 +35,7 @@ async def recorded(limit: int) -> list[RecordedRun]:
                 started=flow_run.start_time or flow_run.expected_start_time,
                 run_dir=str(labels.get("agentcompass.run_dir", "")),
                 score=float(score) if isinstance(score, int | float) else None,
+                flow_run_id=str(flow_run.id),
                 url=page(flow_run.id),
             )
         )
@@ -61,16 +43,12 @@ async def recorded(limit: int) -> list[RecordedRun]:
 
 
 _STATES = {StateType.COMPLETED: "finished", StateType.CANCELLED: "interrupted"}
-_TIMED_OUT = "the run's time-out came"
-"""The message of such a Failed (flows/endings.py)."""
-_RAISED = re.compile(r"^Flow run encountered an exception: \w+: ")
-"""How Prefect begins the message of a flow that raised."""
 _FAILED = (StateType.FAILED, StateType.CRASHED)
 
 
 def _state(flow_run: FlowRun) -> str:
     state = flow_run.state
-    if state is not None and state.type is StateType.FAILED and state.message == _TIMED_OUT:
+    if state is not None and state.type is StateType.FAILED and state.message == TIMED_OUT:
         return "timed_out"
     named = _STATES.get(state.type) if state is not None else None
     return named or state_name(flow_run).lower()
@@ -80,7 +58,7 @@ def _problem(flow_run: FlowRun) -> str:
     state = flow_run.state
     if state is None or state.type not in _FAILED:
         return ""
-    return _RAISED.sub("", " ".join((state.message or "").split()))
+    return RAISED.sub("", " ".join((state.message or "").split()))
 
 
 def _rescored(parameters: dict[str, Any]) -> str:

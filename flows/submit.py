@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 120.0
 
 FLOW = "evaluate"
 
-_RAISED = re.compile(r"^Flow run encountered an exception: \w+: ")
+RAISED = re.compile(r"^Flow run encountered an exception: \w+: ")
 """How Prefect begins the message of a flow that raised."""
 
 
@@ -142,7 +142,7 @@ def _ended(flow_run: FlowRun) -> Followed:
     name = state_name(flow_run)
     ours = {k.removeprefix("agentcompass."): v for k, v in labels.items() if "agentcompass." in k}
     message = " ".join((state.message or "").split())
-    problem = _RAISED.sub("", message)
+    problem = RAISED.sub("", message)
     if state.is_completed():
         return Followed(name, int(ours.get("exit_code", 0)), "", ours)
     if state.is_cancelled():

@@ -1,4 +1,4 @@
-"""The runs below a results folder, from their own files."""
+"""A run as it is listed, and the runs below a results folder from their own files."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ class FoundRun:
     name: str
     """`benchmark · harness · model`."""
     state: str
-    """As in run.json; `crashed` where it says `running` and nobody holds the folder."""
+    """As in run.json; `crashed` where it says `running` and nobody holds the folder. Of one that
+    only a Prefect API knows and that has not begun, what it waits for: `scheduled`, …"""
     problem: str
     """Why it failed; "" where nothing did."""
     rescored_from: str
@@ -25,11 +26,14 @@ class FoundRun:
     continued: int
     """How often it was taken up again in its folder."""
     started: datetime | None
+    """Or when it is expected to."""
     run_dir: str
     score: float | None
     """The headline; None: not made, or no score."""
     flow_run_id: str
     """At the Prefect API it ran against."""
+    url: str = ""
+    """Of its page, where the API told of it."""
 
 
 def found_runs(results_dir: Path) -> Iterator[FoundRun]:

@@ -79,13 +79,15 @@ def test_a_folder_has_one_row_however_many_flow_runs_wrote_to_it(
     cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A retried launch and a rescore in place make flow runs of their own."""
+    from agentcompass.components.results.found_runs import FoundRun
     from agentcompass.flows import handing_over
-    from agentcompass.flows.recorded import RecordedRun
 
     here = run_folder(home / "results/n/one", "2026-01-01T10:00:00+00:00", "finished", 1)
 
-    def flow_run(name: str, folder: str) -> RecordedRun:
-        return RecordedRun(name, "b · h · m", "failed", "why", "", 1, None, folder, None, "http://")
+    def flow_run(name: str, folder: str) -> FoundRun:
+        return FoundRun(
+            name, "b · h · m", "failed", "why", "", 1, None, folder, None, name, "http://"
+        )
 
     known = [
         flow_run("a retry", str(here)),
