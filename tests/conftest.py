@@ -35,6 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(held.close)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print a failure when it happens: a run that is ended from outside prints no summary."""
+    if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
+        print(f"\n{report.nodeid} failed in {report.when}:\n{report.longreprtext}", flush=True)
+
+
 @pytest.fixture(scope="session")
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A Prefect home of this test run, with its own local server once one was started."""
