@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.waiting import to_its_end
-from agentcompass.components.environments._docker.engine import Engine
+from agentcompass.components.environments._docker.engine import Engine, insistently
 from agentcompass.components.environments._docker.errors import explained, transient
 from agentcompass.components.environments._docker.stream import Stream, Taken
 
@@ -102,7 +103,7 @@ async def _unmade(engine: Engine, future: "Future[Made]") -> None:
 
 async def _removed(engine: Engine, made: Made) -> None:
     """In bounded time; a failure is no news: something else rises."""
-    removing = asyncio.ensure_future(engine.call(remove, made.id))
+    removing = asyncio.ensure_future(engine.insist(remove, made.id))
     await asyncio.wait([removing], timeout=_UNMAKING_SECONDS)
     if removing.done() and (error := removing.exception()) is not None:
         _log.warning("%s", explained(error, f"removing container {made.id[:12]}"))
@@ -132,9 +133,10 @@ def _made(client: "DockerClient", plan: Plan, abandoned: threading.Event) -> Mad
         try:
             return _made_once(client, plan, abandoned)
         except Exception as error:  # any of the SDK's and its transport's: judged here
-            # By name: an answer that got lost may have told of a container.
+            # By name: an answer that got lost may have told of a container. Insistently: what
+            # broke this connection has often broken the next one, too.
             with contextlib.suppress(Exception):  # the reason that rises is the first one
-                remove(client, plan.name)
+                insistently(functools.partial(remove, client, plan.name))
             if attempt == _TRIES or abandoned.is_set() or not transient(error):
                 raise
             time.sleep(_PAUSE_SECONDS * attempt)

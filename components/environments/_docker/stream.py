@@ -7,15 +7,20 @@ Output comes in frames: a byte for the stream (1 or 2), three of zeros, four for
 import asyncio
 import contextlib
 import os
+import selectors
 import socket
+import ssl
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Sink = Callable[[bytes], None]
 
 _HEADER_BYTES = 8
 _BLOCK = 65536
+_LOOK_SECONDS = 1.0
+"""How long a reader goes on that was not woken when its connection was closed."""
 
 
 class Taken:
@@ -116,15 +121,18 @@ def _bridged(connection: Any, response: Any) -> socket.socket:
     if hasattr(connection, "settimeout"):
         connection.settimeout(None)
 
+    if isinstance(connection, ssl.SSLSocket):
+        connection = _TakingTurns(connection)
+
     def receive() -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # closed meanwhile
             while block := connection.recv(_BLOCK):
                 theirs.sendall(block)
         with contextlib.suppress(OSError):
             theirs.shutdown(socket.SHUT_WR)
 
     def send() -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             while block := theirs.recv(_BLOCK):
                 connection.sendall(block)
         with contextlib.suppress(OSError):
@@ -137,3 +145,38 @@ def _bridged(connection: Any, response: Any) -> socket.socket:
         threading.Thread(target=work, name="docker-bridge", daemon=True).start()
     ours.setblocking(False)
     return ours
+
+
+class _TakingTurns:
+    """A TLS connection for one thread that reads and one that writes: OpenSSL's may not do both
+    at once, so that neither holds it while it waits."""
+
+    def __init__(self, connection: ssl.SSLSocket) -> None:
+        self._connection, self._turn = connection, threading.Lock()
+        connection.setblocking(False)
+
+    def recv(self, most: int) -> bytes:
+        return self._done(lambda: self._connection.recv(most))
+
+    def sendall(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            sent = self._done(lambda rest=left: self._connection.send(rest))  # type: ignore[misc]
+            left = left[sent:]
+
+    def close(self) -> None:
+        with self._turn:
+            self._connection.close()
+
+    def _done(self, work: Callable[[], T]) -> T:
+        while True:
+            try:
+                with self._turn:
+                    return work()
+            except ssl.SSLWantReadError:
+                wanted = selectors.EVENT_READ
+            except ssl.SSLWantWriteError:
+                wanted = selectors.EVENT_WRITE
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._connection, wanted)
+                selector.select(_LOOK_SECONDS)

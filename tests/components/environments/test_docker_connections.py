@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import select
 import shutil
 import socket
 import ssl
@@ -26,25 +27,33 @@ pytestmark = needs_engine
 Wrap = Callable[[socket.socket], socket.socket]
 
 
+def both_ways(client: socket.socket, engine: socket.socket) -> None:
+    """Until the engine ends it. In one thread: a TLS connection may not be read and written at
+    once."""
+    reading = [client, engine]
+    while True:
+        held = isinstance(client, ssl.SSLSocket) and client.pending()
+        ready = [client] if held else select.select(reading, [], [])[0]
+        for source in ready:
+            block = source.recv(65536)
+            if block:
+                (engine if source is client else client).sendall(block)
+            elif source is engine:
+                return
+            else:
+                engine.shutdown(socket.SHUT_WR)
+                reading.remove(client)
+
+
 @contextlib.contextmanager
 def listening(wrap: Wrap = lambda client: client) -> Iterator[int]:
     """The engine on a TCP port of the loopback."""
-
-    def pump(source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while block := source.recv(65536):
-                target.sendall(block)
-        with contextlib.suppress(OSError):
-            target.shutdown(socket.SHUT_WR)
 
     def serve(client: socket.socket) -> None:
         engine = socket.socket(socket.AF_UNIX)
         engine.connect("/var/run/docker.sock")
         with contextlib.suppress(OSError), wrap(client) as ours, engine:
-            up = threading.Thread(target=pump, args=(ours, engine), daemon=True)
-            up.start()
-            pump(engine, ours)
-            ours.close()
+            both_ways(ours, engine)
 
     def accept() -> None:
         with contextlib.suppress(OSError):
