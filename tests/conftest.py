@@ -36,9 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Print a failure when it happens: a run that is ended from outside prints no summary."""
+    """Say what fails when it fails: of a run that is ended from outside, this is all there is."""
     if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
-        print(f"\n{report.nodeid} failed in {report.when}:\n{report.longreprtext}", flush=True)
+        crash = getattr(report.longrepr, "reprcrash", None)
+        reason = str(crash or report.longrepr)[:500]
+        print(f"\n{report.nodeid} failed in {report.when}: {reason}", flush=True)
 
 
 @pytest.fixture(scope="session")
