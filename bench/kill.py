@@ -57,11 +57,14 @@ class Trial:
         started = time.monotonic()
         whole = self._finish("whole", None)
         undisturbed = time.monotonic() - started
-        kills = 0
-        while kills < self.options.kills:
+        kills, runs = 0, 0
+        while kills < self.options.kills and runs < 2 + 2 * self.options.kills:
             # One run after another is killed until it is done; then the next run is begun.
-            kills += self._killed_until_done(f"run{kills}", self.options.kills - kills, whole)
+            kills += self._killed_until_done(f"run{runs}", self.options.kills - kills, whole)
+            runs += 1
             print(f"{kills} kills so far, {len(self.problems)} problems", flush=True)
+        if kills < self.options.kills:
+            self.problems.append(f"only {kills} of {self.options.kills} kills came in time")
         for problem in self.problems:
             print("PROBLEM", problem)
         print(
@@ -74,7 +77,7 @@ class Trial:
         kills, reuse, before = 0, None, State()
         while kills < most:
             run = self._start(name, reuse)
-            time.sleep(self.random.uniform(3.5, 9.0))
+            self._wait_for_work(run, name, before)
             done = run.poll() is not None
             if not done:
                 self._kill(run)
@@ -86,7 +89,13 @@ class Trial:
                 break
         self._same(name, self._finish(name, reuse), whole)
         self._compare(f"{name} at the end", before, self._state(name))
-        return max(kills, 1)
+        return kills
+
+    def _wait_for_work(self, run: "subprocess.Popen[bytes]", name: str, before: "State") -> None:
+        """Until it has finished something more, and a moment of chance."""
+        while run.poll() is None and self._state(name).size <= before.size:
+            time.sleep(0.1)
+        time.sleep(self.random.uniform(0.0, 2.0))
 
     def _kill(self, run: "subprocess.Popen[bytes]") -> None:
         what = self.options.what
@@ -95,6 +104,8 @@ class Trial:
         if what != "server":
             run.kill()
         run.wait(timeout=240)
+        if what == "server" and run.returncode != 0:
+            self.problems.append(f"exit {run.returncode} of a run whose server was killed")
         if what == "database":
             server.stop()
             os.environ["PREFECT_HOME"] = tempfile.mkdtemp(dir=self.folder)
@@ -167,11 +178,15 @@ class Trial:
 
 
 class State:
-    """What stands on disk in the fullest run under a name: marks of attempts and checkpoints."""
+    """What stands on disk in all runs under a name: marks of attempts and checkpoints."""
 
     def __init__(self) -> None:
         self.scored: dict[str, str] = {}
         self.checkpoints: dict[str, str] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self.scored) + len(self.checkpoints)
 
     @staticmethod
     def read(folder: Path) -> "State":

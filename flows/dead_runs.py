@@ -7,7 +7,9 @@ next start on this machine finds the notes of processes that are gone, and marks
 import json
 import logging
 import os
-from contextlib import suppress
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
@@ -29,8 +31,10 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
+from agentcompass.components.results.lease import holder
 from agentcompass.components.results.paths import RunFolder
 from agentcompass.components.results.store import RunStore
+from agentcompass.components.results.writing import write_atomic
 from agentcompass.flows import server
 
 log = logging.getLogger(__name__)
@@ -45,21 +49,35 @@ class Note:
     process_started: float
     flow_run_id: str
     run_dir: str
+    """"": it has none, or not yet."""
     api_url: str
+    host: str = ""
 
 
-def note_run(flow_run_id: str, run_dir: Path) -> Path:
-    """Write this run's note; its path, to be removed when the run has ended."""
+@asynccontextmanager
+async def noted() -> AsyncIterator[None]:
+    """Within this block the flow run has its note; `note_run` tells its folder later."""
+    note = note_run(None)
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def note_run(run_dir: Path | None) -> Path:
+    """Write the note of the flow run that goes on here."""
+    flow_run_id = prefect.runtime.flow_run.id
     process = psutil.Process()
     note = Note(
         process.pid,
         process.create_time(),
         flow_run_id,
-        str(run_dir),
+        str(run_dir or ""),
         os.environ.get("PREFECT_API_URL", ""),
+        socket.gethostname(),
     )
     path = _folder() / f"{flow_run_id}.json"
-    path.write_text(json.dumps(asdict(note)), encoding="utf-8")
+    write_atomic(path, json.dumps(asdict(note)).encode())
     return path
 
 
@@ -71,7 +89,9 @@ async def mark_dead_runs() -> None:
         except (OSError, ValueError, TypeError):
             path.unlink(missing_ok=True)
             continue
-        if _alive(note) or note.api_url != os.environ.get("PREFECT_API_URL", ""):
+        if note.host not in ("", socket.gethostname()) or _alive(note):
+            continue  # a home may be shared by several machines: each looks after its own
+        if note.api_url != os.environ.get("PREFECT_API_URL", ""):
             continue
         try:
             await _mark(note)
@@ -82,8 +102,12 @@ async def mark_dead_runs() -> None:
 
 
 async def _mark(note: Note) -> None:
-    with suppress(OSError):
-        _mark_folder(RunStore(RunFolder(Path(note.run_dir))))
+    if note.run_dir:
+        folder = RunFolder(Path(note.run_dir))
+        if holder(folder.lease):
+            return  # it is gone on with, here or elsewhere
+        with suppress(OSError):
+            _mark_folder(RunStore(folder))
     async with get_client() as client:
         flow_run_id = UUID(note.flow_run_id)
         children = FlowRunFilter(

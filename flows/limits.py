@@ -16,10 +16,11 @@ async def shared_limits(run: LiveRun) -> AsyncIterator[None]:
     provider, runtime = run.plan.environment.id, run.plan.request.runtime
     wanted = min(run.plan.request.execution.task_concurrency, run.board.progress.waiting)
     qps = runtime.env_open_qps.get(provider, run.parts.environments.capabilities.open_qps)
+    named = provider in runtime.env_open_qps
     limit = runtime.provider_limits.get(provider)
     async with (
         ProviderSlots(provider, limit, wanted) as slots,
-        OpeningPace(provider, qps) as pace,
+        OpeningPace(provider, qps, named) as pace,
     ):
         gate = run.session.gate
         run.open.slots = Gated(gate, slots) if gate else slots

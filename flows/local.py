@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -112,6 +112,8 @@ def connect(note: Callable[[str], None]) -> None:
         os.environ.setdefault("PREFECT_CLIENT_CSRF_SUPPORT_ENABLED", "false")
         os.environ.setdefault("PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED", "false")
         note(f"Prefect UI: {state.ui_url}")
+    else:  # the environment's, or that of the Prefect profile: one place to look from here on
+        os.environ["PREFECT_API_URL"] = chosen
     settings = Path(__file__).with_name("logging.yml")
     os.environ.setdefault("PREFECT_LOGGING_SETTINGS_PATH", str(settings))
     # What is said before the flow begins is for the console and the log file only.
@@ -138,13 +140,23 @@ def in_a_thread(
                 loop.set_exception_handler(_log_unawaited)
                 task = context.run(loop.create_task, start())
                 reach.append((loop, task))
+                for number in early:
+                    request_stop(number, loop, task)
                 ended.set_result(loop.run_until_complete(task))
         except BaseException as error:
             ended.set_exception(error)
 
+    def tell(number: int) -> None:
+        if not reach:  # the thread has only begun, and hears of it then
+            early.append(number)
+            return
+        with suppress(RuntimeError):  # the loop has ended: so has the run
+            request_stop(number, *reach[0])
+
     reach: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+    early: list[int] = []
     thread = threading.Thread(target=work, name="agentcompass-run")
-    with _passing_signals_on(lambda number: request_stop(number, *reach[0])):
+    with _passing_signals_on(tell):
         thread.start()
         thread.join()
     return ended

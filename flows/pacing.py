@@ -38,10 +38,12 @@ CLOSE_WITHIN_SECONDS = 2
 class OpeningPace:
     """Satisfies execution.capacity.Pace within its `async with` block, on one event loop."""
 
-    def __init__(self, provider: str, qps: float) -> None:
-        """`qps`: openings per second of all runs together; 0: no pacing, and no request."""
+    def __init__(self, provider: str, qps: float, named: bool = True) -> None:
+        """`qps`: openings per second of all runs together; 0: no pacing, and no request. `named`:
+        the user asked for it, so that it replaces what stands at the API."""
         self.provider = provider
         self._qps = qps
+        self._named = named
         self._interval = 1 / qps if qps else 0.0  # seconds, as the API has it
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._turns: deque[float] = deque()  # booked, as loop times
@@ -160,7 +162,9 @@ class OpeningPace:
 
     async def _ensure_limit(self) -> None:
         await self._limit.ensure(
-            QUEUE_OPENINGS * SLOTS_AN_OPENING, SLOTS_AN_OPENING * self._qps, overwrite=True
+            QUEUE_OPENINGS * SLOTS_AN_OPENING,
+            SLOTS_AN_OPENING * self._qps,
+            overwrite=self._named,
         )
 
     def _tell_trouble(self, error: NoAnswer) -> None:

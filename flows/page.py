@@ -49,6 +49,8 @@ async def _keep(run: LiveRun, artifact: UUID | None) -> None:
 
 
 async def _begin(run: LiveRun) -> UUID | None:
+    if not await api_answers():
+        return None
     try:
         await forget_earlier("progress")
         return await acreate_progress_artifact(0.0, key="progress", description=_sentence(run))

@@ -44,10 +44,10 @@ async def publish_results(run: LiveRun) -> None:
     if not await api_answers():
         return
     metrics, folder = run.metrics, run.store.folder
-    unscored = await asyncio.to_thread(_unscored, run.store, metrics, run.handover.failed)
-    text = await asyncio.to_thread(folder.summary_md.read_text, encoding="utf-8")
-    rows = [line._asdict() for line in headline_lines(metrics)]
     try:
+        unscored = await asyncio.to_thread(_unscored, run.store, metrics, run.handover.failed)
+        text = await asyncio.to_thread(folder.summary_md.read_text, encoding="utf-8")
+        rows = [line._asdict() for line in headline_lines(metrics)]
         await forget_earlier("score", "summary", "unscored", "analysis")
         score = headline_sentence(metrics)
         await acreate_table_artifact(table=rows, key="score", description=score)

@@ -10,6 +10,7 @@ import prefect
 import prefect.runtime.flow_run
 
 import agentcompass
+from agentcompass.components.contracts.errors import AgentCompassError
 from agentcompass.components.execution.conclusion import dataset_facts
 from agentcompass.components.execution.revision import code_revision, source_hash
 from agentcompass.flows import retried
@@ -29,7 +30,7 @@ async def reporting(run: LiveRun) -> AsyncIterator[None]:
     log.info("results: %s", run.store.folder.root)
     await asyncio.to_thread(run.store.write_run, _document(run))
     await label_begun(run)
-    note = note_run(prefect.runtime.flow_run.id, run.store.folder.root)
+    note_run(run.store.folder.root)
     telling, filing = asyncio.create_task(_tell(run)), asyncio.create_task(_file(run))
     try:
         yield
@@ -38,9 +39,8 @@ async def reporting(run: LiveRun) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(telling, filing, return_exceptions=True)
         await asyncio.to_thread(close_files, run)
-        run.session.listen(run.board.look())
+        _tell_listener(run)
         await label_ended(run)
-        note.unlink(missing_ok=True)
 
 
 def close_files(run: LiveRun) -> None:
@@ -53,13 +53,24 @@ def close_files(run: LiveRun) -> None:
 async def _tell(run: LiveRun) -> None:
     while True:
         await asyncio.sleep(LISTENER_SECONDS)
+        _tell_listener(run)
+
+
+def _tell_listener(run: LiveRun) -> None:
+    try:
         run.session.listen(run.board.look())
+    except Exception:  # of the user's own program: the run goes on, unheard
+        log.exception("the listener failed, and is told no more")
+        run.session.listen = lambda progress: None
 
 
 async def _file(run: LiveRun) -> None:
     while True:
         await asyncio.sleep(FILE_SECONDS)
-        await asyncio.to_thread(run.store.write_progress, _progress_document(run))
+        try:
+            await asyncio.to_thread(run.store.write_progress, _progress_document(run))
+        except AgentCompassError as error:  # a disk may have room again
+            log.debug("progress.json is not written: %s", error)
 
 
 def _progress_document(run: LiveRun) -> dict[str, object]:

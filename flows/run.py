@@ -23,6 +23,7 @@ from agentcompass.components.execution.schedule import units, work_through
 from agentcompass.components.execution.unit import run_unit
 from agentcompass.flows.cache import by_key
 from agentcompass.flows.cancelled import ended_by_cancel
+from agentcompass.flows.dead_runs import noted
 from agentcompass.flows.endings import Stage, failed_stage, final_state, without_attempts
 from agentcompass.flows.form import RequestForm
 from agentcompass.flows.handover import HandOver
@@ -43,7 +44,12 @@ Work = Callable[[], Awaitable[None]]
 async def evaluate(request: RequestForm) -> State[Outcome]:
     """Measure a model, in a harness, on a benchmark: one number, and what stands behind it."""
     try:
-        async with in_its_own_session(request), live(request) as run, ended_by_cancel(run.session):
+        async with (
+            in_its_own_session(request),
+            noted(),
+            live(request) as run,
+            ended_by_cancel(run.session),
+        ):
             await prepare_data()
             await preflight()
             await asyncio.to_thread(run.make_folder, partial(HandOver, attempt, score))
@@ -66,7 +72,7 @@ async def prepare_data() -> State[Outcome] | None:
     run = current()
     try:
         loaded = await asyncio.to_thread(prepare.load_samples, run.plan, run.parts)
-    except RequestError as reason:
+    except (RequestError, PreflightRefused) as reason:
         return without_attempts(reason)
     run.dataset, run.samples = loaded
     return None

@@ -17,6 +17,7 @@ from agentcompass.components.contracts.run import RunRequest
 from agentcompass.components.execution.capacity import Slots
 from agentcompass.flows.logs import run_log
 from agentcompass.flows.names import tags
+from agentcompass.flows.outcome import outcome_of
 from agentcompass.flows.session import Session, listening
 
 AT_ONCE = 4
@@ -103,13 +104,7 @@ async def carry_out(member: Member, evaluate: Evaluate) -> Outcome:
         listening(session),
         prefect.tags(*tags(request)),
     ):
-        state = await evaluate(request)
-        if session.ended_early:
-            raise asyncio.CancelledError
-        if session.outcome is None:
-            await state.result()
-            raise RuntimeError(f"the flow ended as {state.name} without an outcome")
-        return session.outcome
+        return await outcome_of(session, lambda: evaluate(request))
 
 
 class Gated:
@@ -136,6 +131,11 @@ _together: ContextVar[Together | None] = ContextVar("agentcompass_together", def
 def together(requests: Sequence[RunRequest]) -> Together:
     """Who started these requests, or a new one (a deployed flow run)."""
     return _together.get() or Together([Member(request) for request in requests])
+
+
+def begun_here() -> bool:
+    """A launch of ours goes on in this context, not a deployed flow run."""
+    return _together.get() is not None
 
 
 def starting(chosen: Together) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from uuid import UUID
@@ -17,7 +17,7 @@ import prefect.runtime.flow_run
 from prefect.client.orchestration import get_client
 from prefect.utilities import engine
 
-from agentcompass.components.contracts.run import RunRequest, RuntimeSettings
+from agentcompass.components.contracts.run import RunRequest
 from agentcompass.flows.api_log import StorableAPILogHandler
 from agentcompass.flows.dead_runs import mark_dead_runs
 from agentcompass.flows.logs import run_log, survive_a_lost_reader, tell_failures_once
@@ -45,13 +45,21 @@ async def in_its_own_session(request: RunRequest) -> AsyncIterator[None]:
 async def looked_after(request: RunRequest, session: Session) -> AsyncIterator[None]:
     """Within this block a run of that request reports to the session, its log and its page."""
     with (
-        page_logging(request.runtime),
+        page_logging([request]),
         run_log(request.runtime) as session.log,
         listening(session),
         prefect.tags(*tags(request)),  # for the sub-flows; the run has them below
     ):
         await mark_dead_runs()
         await _tag(request)
+        yield
+
+
+@asynccontextmanager
+async def launch_looked_after(requests: Sequence[RunRequest]) -> AsyncIterator[None]:
+    """The same for several at once, each with a session of its own already."""
+    with page_logging(requests):
+        await mark_dead_runs()
         yield
 
 
@@ -83,14 +91,14 @@ def heard_sigterm(tell: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextmanager
-def page_logging(settings: RuntimeSettings) -> Iterator[None]:
+def page_logging(requests: Sequence[RunRequest]) -> Iterator[None]:
     """What we say goes to the run's page, and everything of ours to its log file."""
     tell_failures_once()
     survive_a_lost_reader()
     ours = logging.getLogger("agentcompass")
     level, handler = ours.level, StorableAPILogHandler(logging.INFO)
     levels, others = logging.getLevelNamesMapping(), logging.getLogger().handlers[:]
-    ours.setLevel(min(logging.INFO, levels[settings.file_log_level]))
+    ours.setLevel(min(logging.INFO, *(levels[one.runtime.file_log_level] for one in requests)))
     ours.addHandler(handler)
     for other in others:  # the worker's console
         other.addFilter(_told)

@@ -43,6 +43,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\n{report.nodeid} failed in {report.when}: {reason}", flush=True)
 
 
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep how it ended, which make does not pass on: CI repeats what failed, nothing else."""
+    cache = session.config.cache
+    if cache is not None and not os.environ.get("PYTEST_XDIST_WORKER"):
+        cache.set("agentcompass/exitstatus", int(exitstatus))
+
+
 @pytest.fixture(scope="session")
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A Prefect home of this test run, with its own local server once one was started."""

@@ -80,6 +80,20 @@ def test_the_last_run_that_names_a_pace_sets_it_for_all(url: str) -> None:
     assert limit["slot_decay_per_second"] == 20 * 100
 
 
+def test_a_pace_that_nobody_named_replaces_none(url: str) -> None:
+    from agentcompass.flows.pacing import OpeningPace
+
+    async def use() -> list[float]:
+        async with (
+            OpeningPace("named", 4) as slow,
+            OpeningPace("named", 100, named=False),
+        ):
+            return await openings(slow, 5)
+
+    turns = asyncio.run(use())
+    assert turns[-1] - turns[0] > 0.9  # four intervals of 0.25 s
+
+
 def test_who_no_longer_waits_costs_the_others_nothing(url: str) -> None:
     from agentcompass.flows.pacing import OpeningPace
 
