@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-import time
+from dataclasses import replace
 
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import AgentCompassError, Code
@@ -55,6 +55,7 @@ class Asking:
         self._own_endpoint = url.startswith("https://api.openai.com/")
         self._caller = Caller(wire)
         self._throttle = Throttle()
+        self._answered = False
         self._trouble = Trouble(parameters.max_retry_seconds)
         self._replay = parameters.reasoning.replay != "never"
         self.pricing = Pricing(parameters.prices, url, model)
@@ -75,11 +76,13 @@ class Asking:
         self, request: ModelRequest, meter: Meter, call: OpenCall, key: AttemptKey
     ) -> ModelReply:
         retries = unreadable = 0
+        spent = 0.0  # seconds of tries in vain and of the delays between them
         while True:
             async with self._throttle.slot():
                 outcome, seconds = await self._timed(request, meter, call)
                 if isinstance(outcome, Decoded):
                     self._throttle.succeeded()
+                    self._answered = True
                     usage = self.pricing.usage(outcome.tokens)
                     meter.add(usage)
                     return _reply(outcome, usage, seconds, call.waited_until_now())
@@ -90,7 +93,8 @@ class Asking:
                     delay = delay_before(retries, outcome.retry_after)
                 if outcome.retry is Retry.RATE:
                     self._throttle.refused(delay)
-            late = time.monotonic() - call.began + delay > self._parameters.max_retry_seconds
+            spent += seconds + delay  # our own queue is no reason to give up
+            late = spent > self._parameters.max_retry_seconds
             ends = outcome.retry is Retry.NO or late or unreadable >= UNREADABLE_ASKS
             if outcome.perhaps_billed:
                 meter.add(UNKNOWN)
@@ -123,6 +127,8 @@ class Asking:
             outcome = await self._try(body)
             if self._complains_about_reasoning(outcome, body):
                 outcome = await self._without_reasoning(request, outcome)
+            if isinstance(outcome, Failure):
+                outcome = self._judged(outcome, request)
         finally:
             in_vain = isinstance(outcome, Failure) and outcome.retry is not Retry.NO
             seconds = call.try_ends(in_vain=in_vain)
@@ -181,11 +187,24 @@ class Asking:
             )
         return second
 
+    def _judged(self, failure: Failure, request: ModelRequest) -> Failure:
+        """What only the conversation, or the run so far, tells of a refusal."""
+        begun = any(message.role == "assistant" for message in request.messages)
+        too_long = failure.code is Code.MODEL_CONTEXT_WINDOW
+        if too_long and not begun and _ROOM_FOR_REPLY.search(failure.words.lower()):
+            words = f"{failure.words}; give model-params a lower max_tokens"
+            return replace(failure, code=Code.MODEL_BAD_REQUEST, words=words)
+        if failure.code is Code.MODEL_AUTH and self._answered and "an HTML page" in failure.words:
+            # The key was good a moment ago: a guard before the endpoint refuses this prompt.
+            return replace(failure, code=Code.MODEL_BAD_REQUEST)
+        return failure
+
     def _line(self, failure: Failure) -> str:
         where = self._mask(self._url)
         return f"model {self._model!r} at {where}: {self._mask.line(failure.words)}"
 
 
+_ROOM_FOR_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|in the completion")
 _FIELD_REFUSED = re.compile(
     r"unknown|unrecognized|unrecognised|unexpected|unsupported|not supported|not permitted"
     r"|not allowed|additional propert|extra (inputs|fields)|invalid (field|key|parameter)"

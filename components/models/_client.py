@@ -2,6 +2,7 @@
 
 import base64
 
+from agentcompass.components.configuration.model_secrets import credentials, model_secrets
 from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import Code, RequestError
 from agentcompass.components.contracts.model import (
@@ -14,12 +15,7 @@ from agentcompass.components.contracts.model import (
 from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.models._asking import Asking
 from agentcompass.components.models._dialect import Dialect
-from agentcompass.components.models._endpoint_url import (
-    credentials,
-    endpoint_url,
-    query_secrets,
-    root_url,
-)
+from agentcompass.components.models._endpoint_url import endpoint_url, root_url
 from agentcompass.components.models._failures import Failure, Retry
 from agentcompass.components.models._litellm import loaded
 from agentcompass.components.models._masking import Masking
@@ -43,7 +39,7 @@ class ApiProvider:
         url = endpoint_url(access.base_url, dialect.protocol)
         headers = _headers(dialect, parameters, access)
         self._wire = Wire(url, headers, parameters.connect_timeout)
-        mask = _masking(access, headers)
+        mask = Masking(model_secrets(access.base_url, access.api_key, headers.values()))
         self._asking = Asking(dialect, parameters, access.name, url, self._wire, mask)
 
     async def check(self) -> None:
@@ -140,14 +136,6 @@ def _headers(dialect: Dialect, parameters: ModelParameters, access: ModelAccess)
         pair = f"{found.user}:{found.password}".encode()
         headers["authorization"] = "Basic " + base64.b64encode(pair).decode()
     return headers | {name.lower(): value for name, value in parameters.headers.items()}
-
-
-def _masking(access: ModelAccess, headers: dict[str, str]) -> Masking:
-    found = credentials(access.base_url)
-    secrets = [access.api_key, found.password if found else None]
-    secrets += [*query_secrets(access.base_url), *headers.values()]
-    secrets += [value.removeprefix("Basic ").removeprefix("Bearer ") for value in headers.values()]
-    return Masking(secrets)
 
 
 def _only_too_short(failure: Failure) -> bool:

@@ -112,7 +112,10 @@ _NO_MODEL = re.compile(
     r"|model\b.{0,80}\b(does not exist|not found|not exist|is not available|is not supported"
     r"|not a valid model)|not a valid model"
 )
-_FILTER = re.compile(r"content_filter|content_policy|content management policy")
+_FILTER = re.compile(
+    r"content_filter|content_policy|content management policy|requires moderation"
+    r"|(was|been) flagged|usage guidelines|safety_check"
+)
 _BY_WORDS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"rate_limit|rate limit|too many requests|overloaded"), 429),
     (re.compile(r"authentication_error|invalid_api_key|permission_error|unauthorized"), 401),
@@ -129,6 +132,8 @@ def _classified(status: int | None, words: str, text: str, retry_after: float | 
         return Failure(Code.MODEL_QUOTA, words, Retry.NO)
     if status in (429, 529):
         return Failure(Code.MODEL_RATE_LIMITED, words, Retry.RATE, retry_after)
+    if status == 403 and _FILTER.search(text):  # one prompt is refused, not the key
+        return Failure(Code.MODEL_CONTENT_FILTER, words, Retry.NO)
     if status in (401, 403, 407):
         return Failure(Code.MODEL_AUTH, words, Retry.NO)
     if _CONTEXT.search(text):
@@ -172,8 +177,22 @@ def _error(document: Any) -> Any:
         return document["error"]
     if document.get("type") == "error" or document.get("object") == "error":
         return document
+    choices = document.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return _error_of_choice(choices[0])
     if not {"choices", "output", "content"} & set(document):
         return document.get("detail") or (document if "message" in document else None)
+    return None
+
+
+def _error_of_choice(choice: Mapping[str, Any]) -> Any:
+    """What a router says of the endpoint behind it, with status 200 and an empty message."""
+    if choice.get("error"):
+        return choice["error"]
+    message = choice.get("message")
+    said = isinstance(message, dict) and (message.get("content") or message.get("tool_calls"))
+    if choice.get("finish_reason") == "error" and not said:
+        return "upstream error: the reply's finish_reason is 'error', and it says nothing"
     return None
 
 

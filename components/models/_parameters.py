@@ -63,7 +63,8 @@ class ModelParameters(Frozen):
     connect_timeout: Annotated[float, Field(gt=0, le=600)] = 15.0
     """Seconds for opening a connection."""
     max_retry_seconds: Annotated[float, Field(ge=0, le=86_400)] = 600.0
-    """No try of a call starts later than this many seconds after the call began. 0: no retries."""
+    """A call is given up when its tries in vain and the delays between them come to this many
+    seconds; waiting for a turn at a busy endpoint is not counted. 0: no retries."""
     prices: Prices | None = None
     """What the model costs. Unset: the public price list, for the makers' own endpoints only."""
 

@@ -33,6 +33,7 @@ from agentcompass.components.contracts.errors import AgentCompassError, Code, Re
 from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.invalid import first_problem
 from agentcompass.components.contracts.model import FinishReason
+from agentcompass.components.contracts.user_path import user_path
 
 FIELD = "model-params.script"
 NO_SCRIPT_TEXT = "This is the fixed reply of the scripted model; it has no script."
@@ -168,8 +169,9 @@ def read_script(source: str | Mapping[str, Any] | None) -> Script:
 
 
 def _parsed(path: Path) -> tuple[str, object]:
+    path = user_path(path, FIELD)
     try:
-        text = path.expanduser().read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise RequestError(FIELD, f"cannot read {path}: {reason}") from None

@@ -113,11 +113,14 @@ def chat_tokens(usage: Any) -> Tokens | None:
     if not given or made is None:  # no prompt has 0 tokens: such counts are placeholders
         return None
     cached = count(usage, "prompt_tokens_details", "cached_tokens")
+    reasoning = count(usage, "completion_tokens_details", "reasoning_tokens")
+    if reasoning and count(usage, "total_tokens") == given + made + reasoning:
+        made += reasoning  # xAI counts reasoning apart from the completion; others within it
     return Tokens(
         input=given,
         output=made,
         cached=count(usage, "prompt_cache_hit_tokens") if cached is None else cached,
-        reasoning=count(usage, "completion_tokens_details", "reasoning_tokens"),
+        reasoning=reasoning,
     )
 
 

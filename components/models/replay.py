@@ -1,7 +1,9 @@
 """Built in: repeats the model's side of recorded trajectories."""
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +20,8 @@ from agentcompass.components.contracts.model import (
 )
 from agentcompass.components.contracts.protocols import Component
 from agentcompass.components.contracts.usage import Usage
-from agentcompass.components.models._offline import Answer, OfflineClient, turn
+from agentcompass.components.contracts.user_path import user_path
+from agentcompass.components.models._offline import Answer, OfflineClient
 from agentcompass.components.models._tool_calls import SentCall, read_calls
 from agentcompass.components.models._usage import count
 
@@ -35,6 +38,15 @@ class ReplayParameters(Frozen):
     attempt."""
 
 
+@dataclass
+class _Recording:
+    """Of one attempt; what was given is forgotten, so that memory does not grow with the run."""
+
+    total: int
+    left: deque[Mapping[str, Any]]
+    asked: int = 0
+
+
 class ReplayModel:
     """The n-th call of an attempt gets the n-th recorded reply, whatever the request says.
 
@@ -44,11 +56,11 @@ class ReplayModel:
     prices_known = True
 
     def __init__(self, parameters: ReplayParameters, access: ModelAccess) -> None:
-        self._source = Path(parameters.trajectory).expanduser()
+        self._source = user_path(parameters.trajectory, FIELD)
         self._name = access.name or "replay"
         self._files = _trajectories(self._source)
         self._found: dict[tuple[str, int], Path] = {}
-        self._loaded: dict[AttemptKey, list[Mapping[str, Any]]] = {}
+        self._recordings: dict[AttemptKey, _Recording] = {}
 
     async def check(self) -> None:
         """Raises RequestError if there is nothing to replay; calls nothing."""
@@ -63,21 +75,21 @@ class ReplayModel:
         return OfflineClient(self._name, key, self._answer, prices_known=True)
 
     async def close(self) -> None:
-        self._loaded.clear()
+        self._recordings.clear()
 
     def _answer(self, key: AttemptKey, request: ModelRequest) -> Answer:
-        if key not in self._loaded:
-            self._loaded[key] = self._recorded(key)
-        steps, number = self._loaded[key], turn(request)
-        if number >= len(steps):
+        if key not in self._recordings:
+            steps = self._recorded(key)
+            self._recordings[key] = _Recording(len(steps), deque(steps))
+        recording = self._recordings[key]
+        recording.asked += 1
+        if not recording.left:
             raise AgentCompassError(
                 Code.MODEL_BAD_REQUEST,
-                f"{key} was recorded with {len(steps)} model replies; the harness asks for "
-                f"number {number + 1}",
+                f"{key} was recorded with {recording.total} model replies; the harness asks for "
+                f"number {recording.asked}",
             )
-        if number == len(steps) - 1:
-            del self._loaded[key]  # the last one: memory does not grow with the run
-        return Answer(reply=_reply(steps[number], self._name))
+        return Answer(reply=_reply(recording.left.popleft(), self._name))
 
     def _recorded(self, key: AttemptKey) -> list[Mapping[str, Any]]:
         wanted = (key.task_id, key.index)

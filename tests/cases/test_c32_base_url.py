@@ -64,7 +64,7 @@ def test_a_wrong_address_is_told_in_one_line_before_any_task(
         request = ask(tmp_path, "gsm8k", "openai_chat", url, benchmark_params=question)
         (problem,) = problems(request)
         assert len(endpoint.requests) == 1
-    assert f"{url}{CHAT}" in problem
+    assert f"{endpoint.root}{endpoint.requests[0].path}: " in problem
     assert "\n" not in problem
     assert "404" in problem or "Not Found" in problem
     assert not (tmp_path / "results").exists()

@@ -6,7 +6,7 @@
 
     python -m tests.standins.model_endpoint --script FILE [--port P]
 
-Serves `…/v1/chat/completions`, `…/v1/responses` and `…/v1/messages` below any path, also
+Serves `…/chat/completions`, `…/responses` and `…/messages` below any path, also
 streaming; anything else is a 404 that names the URL. `model_script.py` describes script files.
 The server runs in a thread of its own; closing it drops what hangs.
 """
@@ -113,7 +113,12 @@ class ModelServer:
 
     async def _info(self, request: web.Request) -> RequestInfo | web.Response:
         protocol = next(
-            (p for end, p in model_wire.PROTOCOLS.items() if request.path.endswith(end)), ""
+            (
+                protocol
+                for end, protocol in model_wire.PROTOCOLS.items()
+                if request.path.endswith(end.removeprefix("/v1"))
+            ),
+            "",
         )
         if request.method != "POST" or not protocol or "/v1/v1/" in request.path:
             message = f"Invalid URL ({request.method} {request.path_qs})"

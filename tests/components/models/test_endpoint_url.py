@@ -1,13 +1,8 @@
 import pytest
 
+from agentcompass.components.configuration.model_secrets import credentials, query_secrets
 from agentcompass.components.contracts.errors import RequestError
-from agentcompass.components.models._endpoint_url import (
-    PATHS,
-    credentials,
-    endpoint_url,
-    query_secrets,
-    root_url,
-)
+from agentcompass.components.models._endpoint_url import PATHS, endpoint_url, root_url
 from tests.components.models.conversations import PROTOCOLS, ask, provider
 from tests.standins.model_endpoint import ModelServer
 
@@ -73,3 +68,19 @@ def test_credentials_leave_the_address() -> None:
 def test_root_is_what_a_programs_own_client_expects() -> None:
     assert root_url("http://h/team/v1/", "openai-chat") == "http://h/team/v1"
     assert root_url("http://h/team/v1/", "anthropic-messages") == "http://h/team"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "asked"),
+    [
+        ("http://h/v1beta/openai/chat/completions", "/v1beta/openai/chat/completions"),
+        ("http://h/api/paas/v4/chat/completions", "/api/paas/v4/chat/completions"),
+        ("http://h/api/v3", "/api/v3/chat/completions"),
+        ("http://h/deployments/x/chat/completions?a=1", "/deployments/x/chat/completions?a=1"),
+        ("http://h/chat/completions", "/v1/chat/completions"),
+    ],
+)
+def test_a_version_of_the_endpoints_own_stands(base_url: str, asked: str) -> None:
+    assert endpoint_url(base_url, "openai-chat") == "http://h" + asked
+    below, _, query = asked.partition("/chat/completions")
+    assert root_url(base_url, "openai-chat") == "http://h" + below + query

@@ -31,6 +31,30 @@ def openai(message: str, **fields: object) -> dict[str, object]:
 CASES: list[tuple[int, object, Code, Retry]] = [
     (401, openai("Incorrect API key provided"), Code.MODEL_AUTH, Retry.NO),
     (403, "", Code.MODEL_AUTH, Retry.NO),
+    (
+        403,
+        openai("This model requires moderation and your input was flagged for violence"),
+        Code.MODEL_CONTENT_FILTER,
+        Retry.NO,
+    ),
+    (
+        403,
+        {"code": "x", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_A"},
+        Code.MODEL_CONTENT_FILTER,
+        Retry.NO,
+    ),
+    (
+        200,
+        {"choices": [{"finish_reason": "error", "error": {"code": 502, "message": "bad gateway"}}]},
+        Code.MODEL_UNAVAILABLE,
+        Retry.TRANSIENT,
+    ),
+    (
+        200,
+        {"choices": [{"finish_reason": "error", "message": {"role": "assistant", "content": ""}}]},
+        Code.MODEL_UNAVAILABLE,
+        Retry.TRANSIENT,
+    ),
     (404, openai("no", code="model_not_found"), Code.MODEL_NOT_FOUND, Retry.NO),
     (400, openai("The model `x` does not exist"), Code.MODEL_NOT_FOUND, Retry.NO),
     (

@@ -22,9 +22,11 @@ def model(path: Path) -> ReplayModel:
 
 
 def reply(made: ReplayModel, key: AttemptKey, turns: int = 0) -> ModelReply:
-    said = tuple(Message(role="assistant", content="something else") for _ in range(turns))
-    asked = ModelRequest(messages=(Message(role="user", content="hi"), *said))
-    return asyncio.run(made.client(key).complete(asked))
+    """The call after so many others; what the harness made of the earlier replies is its own."""
+    asked, client = ModelRequest(messages=(Message(role="user", content="hi"),)), made.client(key)
+    for _ in range(turns):
+        asyncio.run(client.complete(asked))
+    return asyncio.run(client.complete(asked))
 
 
 def steps(word: str) -> list[dict[str, Any]]:
@@ -76,7 +78,7 @@ def test_recorded_replies_come_back_by_task_attempt_and_turn(tmp_path: Path) -> 
     assert (first.message.reasoning, first.finish_reason) == ("hm", "length")
     assert (first.usage.input_tokens, first.usage.reasoning_tokens) == (10, 3)
     assert first.usage.cost_usd == 0
-    assert reply(made, attempt("b", 2), turns=1).message.content == "b2"
+    assert reply(made, attempt("b", 2)).message.content == "b2"
     assert reply(made, attempt("a", 1), turns=1).message.content == "a1"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
+from agentcompass.components.contracts.model import Message, ModelRequest
 from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.models import _backoff
 from agentcompass.components.models._client import ApiProvider
@@ -253,3 +254,66 @@ def eventually(condition: Any) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+TOO_MUCH_ASKED = (
+    '{"error": {"message": "\'max_tokens\' or \'max_completion_tokens\' is too large: 32768. This '
+    "model's maximum context length is 32768 tokens and your request has 50 input tokens."
+    '"}}'
+)
+
+
+def test_a_reply_budget_over_the_models_size_is_no_fault_of_the_agent() -> None:
+    with ModelServer(lambda _: Reply(status=400, body=TOO_MUCH_ASKED)) as server:
+        made = provider("openai-chat", server.base_url, max_tokens=32768)
+        error = failing(made)
+        assert error.code is Code.MODEL_BAD_REQUEST
+        assert "lower max_tokens" in str(error)
+        first, last = request("one", "two").messages  # a conversation that grew into the limit
+        said = Message(role="assistant", content="an answer")
+        later = ModelRequest(messages=(first, said, last))
+        with pytest.raises(AgentCompassError) as caught:
+            ask(made, later)
+        assert caught.value.code is Code.MODEL_CONTEXT_WINDOW
+
+
+def test_a_guard_before_an_endpoint_that_has_answered_refuses_one_prompt_not_the_key() -> None:
+    refusing: list[bool] = []
+    page = "<html><title>Attention Required</title></html>"
+
+    def answer(info: RequestInfo) -> Reply:
+        return Reply(status=403, body=page) if refusing else Reply(text="fine")
+
+    async def use(made: ApiProvider) -> list[Code]:
+        codes = []
+        for _ in range(2):
+            try:
+                await made.client(attempt()).complete(request("hello"))
+            except AgentCompassError as error:
+                codes.append(error.code)
+            refusing.append(True)
+        return codes
+
+    with ModelServer(answer) as server:
+        made = provider("openai-chat", server.base_url)
+        assert with_provider(made, use) == [Code.MODEL_BAD_REQUEST]
+        assert failing(provider("openai-chat", server.base_url)).code is Code.MODEL_AUTH
+
+
+def test_waiting_for_a_turn_at_a_busy_endpoint_gives_up_no_call() -> None:
+    """Twelve calls at once at an endpoint that takes one at a time: longer than the bound."""
+    busy_until = [0.0]
+
+    def answer(info: RequestInfo) -> Reply:
+        if time.monotonic() < busy_until[0]:
+            return Reply(status=429)
+        busy_until[0] = time.monotonic() + 0.3
+        return Reply(text="done", delay_seconds=0.3)
+
+    async def use(made: ApiProvider) -> list[str]:
+        calls = [made.client(attempt(index=n)).complete(request("x")) for n in range(1, 13)]
+        return [reply.message.content for reply in await asyncio.gather(*calls)]
+
+    with ModelServer(answer) as server:
+        made = provider("openai-chat", server.base_url, max_retry_seconds=2.5)
+        assert with_provider(made, use) == ["done"] * 12
