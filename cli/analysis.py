@@ -51,6 +51,7 @@ def analysis(
     and is named. The last line is the page to read.
     """
     from agentcompass.components.configuration.merging import merged
+    from agentcompass.components.contracts.user_path import user_path
     from agentcompass.components.execution.analysis import analyze, check_params
     from agentcompass.components.execution.configured import configured
     from agentcompass.components.execution.model_check_settings import model_check, provider
@@ -63,7 +64,7 @@ def analysis(
     if (asked := model_check(given)) is not None:
         provider(asked.model)  # its key is asked for before anything is done
     store = open_run_folder(run_dir)
-    folder = Path(output).expanduser().absolute() if output else store.folder.analysis
+    folder = user_path(output, "output").absolute() if output else store.folder.analysis
     _make_room(folder, override=override)
     logging.getLogger("agentcompass").addHandler(logging.NullHandler())  # `_tell` says it all
     done = analyze(store, given, folder)

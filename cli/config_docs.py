@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentcompass.cli.families import FAMILY, family_of
+from agentcompass.cli.run_command import StrictCommand
 from agentcompass.cli.streams import put
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from agentcompass.components.execution.missing import Missing
 
 
-@click.command("docs")
+@click.command("docs", cls=StrictCommand)
 @click.argument("family", metavar=FAMILY)
 @click.argument("component_id", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -8,6 +8,7 @@ import click
 
 from agentcompass.cli.failed import CommandFailed
 from agentcompass.cli.rendering.columns import columns
+from agentcompass.cli.run_command import StrictCommand
 from agentcompass.cli.streams import put
 from agentcompass.cli.values import TextValue
 
@@ -45,7 +46,7 @@ STARTING_FILE = """\
 """
 
 
-@click.command("show")
+@click.command("show", cls=StrictCommand)
 @_files
 @click.option("--origins", is_flag=True, help="Say which file said each value.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -73,7 +74,7 @@ def show(files: tuple[str, ...], origins: bool, as_json: bool) -> int:
     return 0
 
 
-@click.command("validate")
+@click.command("validate", cls=StrictCommand)
 @click.argument("files", nargs=-1, type=TextValue(empty=False))
 def validate_files(files: tuple[str, ...]) -> int:
     """Check the files that apply here, and FILES over them, without running anything."""
@@ -84,7 +85,7 @@ def validate_files(files: tuple[str, ...]) -> int:
     return 0
 
 
-@click.command("init")
+@click.command("init", cls=StrictCommand)
 @click.option("--user", is_flag=True, help="Your own file, for all folders.")
 def init(user: bool) -> int:
     """Write a commented starting file, ./agentcompass.yaml; never over one that is there."""
@@ -103,12 +104,12 @@ def init(user: bool) -> int:
     return 0
 
 
-def _masked(values: Any, name: str = "") -> Any:
-    """Values of keys that tell of a secret, unless they are references."""
-    from agentcompass.components.configuration.secrets import REFERENCE, looks_secret
+def _masked(values: Any, *path: str) -> Any:
+    """Without secrets; what is a reference stays."""
+    from agentcompass.components.configuration.showing import is_secret
 
     if isinstance(values, dict):
-        return {key: _masked(value, key) for key, value in values.items()}
-    if isinstance(values, str) and looks_secret(name) and not REFERENCE.fullmatch(values):
-        return "***"
-    return values
+        return {key: _masked(value, *path, str(key)) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_masked(value, *path) for value in values]
+    return "***" if isinstance(values, str) and is_secret(path, values) else values

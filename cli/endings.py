@@ -14,7 +14,7 @@ import click
 
 from agentcompass.cli.failed import CommandFailed
 from agentcompass.cli.run_command import order_of
-from agentcompass.cli.streams import complain, put
+from agentcompass.cli.streams import complain, put, reader_is_gone
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 def _explain(error: BaseException) -> tuple[int, list[str], dict[str, Any]]:
     """Exit code, lines for people, the error for machines."""
-    if isinstance(error, BrokenPipeError):  # `| head` has seen enough
+    if isinstance(error, BrokenPipeError) and reader_is_gone():  # `| head` has seen enough
         return 0, [], {}
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return getattr(error, "exit_code", 130), ["interrupted"], {"problem": "interrupted"}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentcompass.cli.failed import CommandFailed
+from agentcompass.cli.lazy_group import Entry, LazyGroup
 from agentcompass.cli.rendering.columns import columns
+from agentcompass.cli.run_command import StrictCommand
 from agentcompass.cli.streams import complain, put
 from agentcompass.cli.values import JsonObject
 from agentcompass.components.contracts.errors import RequestError
@@ -29,17 +31,26 @@ _params = click.option(
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group("env")
-def env() -> None:
-    """List or remove sandboxes that dead runs left behind.
+_HELP = """\
+List or remove sandboxes that dead runs left behind.
 
-    Only what carries AgentCompass's own label is looked at, and nothing of living runs. A run
-    removes by itself what dead runs of this machine left; what --keep-environment kept stays
-    until `env clean --kept`.
-    """
+Environments are reached as runs from this directory reach them, by the configuration files.
+Only what carries AgentCompass's own label is looked at, and nothing of living runs. A run
+removes by itself what dead runs of this machine left; what --keep-environment kept stays
+until `env clean --kept`.
+"""
+
+env = LazyGroup(
+    "env",
+    help=_HELP,
+    entries={
+        "list": Entry("agentcompass.cli.env:list_left", "Show what is left."),
+        "clean": Entry("agentcompass.cli.env:clean", "Remove what is left."),
+    },
+)
 
 
-@env.command("list")
+@click.command("list", cls=StrictCommand)
 @_environment
 @_params
 @_json
@@ -60,7 +71,7 @@ def list_left(
     return 0
 
 
-@env.command("clean")
+@click.command("clean", cls=StrictCommand)
 @_environment
 @_params
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Only this sandbox. Repeatable.")
@@ -113,15 +124,22 @@ async def _clean(
 
 
 async def _search(environments: tuple[str, ...], env_params: dict[str, Any] | None) -> "Search":
+    from agentcompass.components.configuration.merging import merged
     from agentcompass.components.execution import leftovers
+    from agentcompass.components.execution.configured import configured
     from agentcompass.components.registry import registry
 
     for name in environments:
         registry.find("environments", name)
     if env_params and len(environments) != 1:
         raise RequestError("env-params", "belongs to one environment", "name it with --env")
-    names = environments or tuple(registry.listings("environments"))
-    search = await leftovers.find(names, env_params or {})
+    files = configured()
+    search = await leftovers.find(
+        {
+            name: merged(files.section("environments", name), env_params or {})
+            for name in environments or registry.listings("environments")
+        }
+    )
     for name in environments:
         if name in search.not_asked:
             raise CommandFailed(f"{name} cannot be asked: {search.not_asked[name]}")

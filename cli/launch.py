@@ -38,7 +38,8 @@ def launch(file: str, dry_run: bool, json: bool, **typed: Any) -> int:
     """Carry out every request of FILE (YAML or JSON); one that fails stops no other.
 
     A request that is impossible as written stops all before any is begun. --task-concurrency is
-    shared by all of them. The exit code is the worst of the requests'.
+    shared by all of them; in the file, a request may say less for itself. The exit code is the
+    worst of the requests'.
     """
     from agentcompass.components.execution.launch import WrongRequests, plan_launch
 

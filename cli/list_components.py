@@ -7,6 +7,7 @@ import click
 
 from agentcompass.cli.families import FAMILY, family_of
 from agentcompass.cli.rendering.columns import columns
+from agentcompass.cli.run_command import StrictCommand
 from agentcompass.cli.streams import complain, put
 from agentcompass.cli.values import TextValue
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from agentcompass.components.registry.registry import Family, Listing
 
 
-@click.command("list")
+@click.command("list", cls=StrictCommand)
 @click.argument("family", metavar=FAMILY[:-1] + "|runs}")
 @click.option(
     "--recipe-dir",

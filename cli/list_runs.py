@@ -3,7 +3,6 @@
 import json
 import textwrap
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentcompass.cli.rendering.columns import columns
@@ -24,12 +23,13 @@ def list_runs(results_dir: str | None, *, as_json: bool) -> int:
 
     Its flow run is known by its id; the one of a retry or of a rescore in place by the folder.
     """
+    from agentcompass.components.contracts.user_path import user_path
     from agentcompass.components.execution.configured import configured
     from agentcompass.components.results.found_runs import found_runs
     from agentcompass.flows.handing_over import recorded_runs
 
     root = results_dir or configured().section("runtime").get("results_dir", "results")
-    found = list(found_runs(Path(root).expanduser().absolute()))
+    found = list(found_runs(user_path(root, "results-dir").absolute()))
     known = {name for run in found for name in (run.flow_run_id, run.run_dir)} - {""}
     rows = [_row(run) for run in found]
     for run in recorded_runs(KNOWN_TO_API):  # newest first: the latest in a folder tells of it

@@ -35,7 +35,9 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
             "agentcompass.cli.list_components:list_components", "List what is registered."
         ),
         "new": Entry("agentcompass.cli.new:new", "Write a component of your own, with its test."),
-        "config": Entry("agentcompass.cli.config:config", "Explain the parameters of a component."),
+        "config": Entry(
+            "agentcompass.cli.config:config", "Explain, show, check or start the configuration."
+        ),
         "env": Entry(
             "agentcompass.cli.env:env", "List or remove sandboxes that dead runs left behind."
         ),

@@ -28,14 +28,21 @@ RUNNING = (
     "--enable-analysis/--no-enable-analysis", "--analysis-params", "--dry-run", "--json",
 )  # fmt: skip
 """Options of `run` that mean the same here; JSON lies over what the run had."""
+AS_THE_RUN = dict.fromkeys(
+    (
+        "--benchmark-params", "--env-params", "--execution-params", "--task-concurrency",
+        "--max-retries", "--retry-pattern-list", "--keep-environment", "--data-dir",
+        "--timeout-seconds", "--enable-analysis/--no-enable-analysis", "--analysis-params",
+    ),
+    "as the run had",
+)  # fmt: skip
 
 EXECUTION = (
     "task_concurrency", "max_retries", "retry_pattern_list", "enable_analysis", "analysis_params",
 )  # fmt: skip
-RUNTIME = (
-    "data_dir", "timeout_seconds", "env_open_qps", "provider_limits", "progress", "log_level",
-    "file_log_level",
-)  # fmt: skip
+HERE = ("env_open_qps", "provider_limits", "progress", "log_level", "file_log_level")
+"""Settings of `runtime` that are this machine's and this user's, not the run's."""
+RUNTIME = ("data_dir", "timeout_seconds", *HERE)
 SHOWN = 20
 """Changed verdicts on the console; rescored.json holds all."""
 _WHERE = "Output and reuse"
@@ -43,7 +50,7 @@ _WHERE = "Output and reuse"
 
 @click.command("rescore", cls=RunCommand)
 @click.argument("run_dir", type=TextValue(empty=False))
-@with_options(*JUDGING)
+@with_options(*JUDGING, shown_defaults=AS_THE_RUN)
 @option(
     "--output",
     _WHERE,
@@ -58,7 +65,7 @@ _WHERE = "Output and reuse"
     is_flag=True,
     help="Let the new verdicts take the place of those in RUN_DIR, once each attempt has one.",
 )
-@with_options(*RUNNING)
+@with_options(*RUNNING, shown_defaults=AS_THE_RUN)
 def rescore(
     run_dir: str, output: str | None, override: bool, dry_run: bool, json: bool, **typed: Any
 ) -> int:
@@ -92,19 +99,23 @@ def rescore(
 
 def _request(source: "RunStore", output: str, typed: dict[str, Any]) -> "RunRequest":
     from agentcompass.components.configuration.merging import merged
+    from agentcompass.components.contracts.user_path import user_path
     from agentcompass.components.execution.configured import configured
     from agentcompass.components.execution.rescoring import rescore_request
 
-    trusted = [str(Path(one).expanduser().absolute()) for one in typed["recipe_dirs"]]
-    trusted = [*configured().section("runtime").get("recipe_dirs", ()), *trusted]
+    trusted = [str(user_path(one, "recipe-dir").absolute()) for one in typed["recipe_dirs"]]
+    files = configured().section("runtime")
+    trusted = [*files.get("recipe_dirs", ()), *trusted]
     execution = {name: typed[name] for name in EXECUTION if typed[name] is not None}
     if typed["keep_environment"]:
         execution["keep_environment"] = True
-    runtime = {name: typed[name] for name in RUNTIME if typed[name] is not None}
-    runtime |= {
-        "recipe_dirs": list(dict.fromkeys(trusted)),
-        "auto_install_dependencies": typed["auto_install_dependencies"],
-    }
+    runtime = merged(
+        {name: files[name] for name in (*HERE, "auto_install_dependencies") if name in files},
+        {name: typed[name] for name in RUNTIME if typed[name] is not None},
+    )
+    runtime["recipe_dirs"] = list(dict.fromkeys(trusted))
+    if typed["auto_install_dependencies"]:
+        runtime["auto_install_dependencies"] = True
     return rescore_request(
         source,
         output,

@@ -7,11 +7,13 @@ from agentcompass.cli.streams import complain
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import Rescore, RunPlan, RunRequest
 from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.execution.dependencies import ensure
 from agentcompass.components.execution.parts import Parts, assemble
 from agentcompass.components.execution.plan import resolve
 from agentcompass.components.execution.prepare import load_samples
 from agentcompass.components.execution.rescoring import resolve_rescoring
+from agentcompass.components.execution.source import check_source
 from agentcompass.components.results.paths import (
     check_results_dir,
     check_run_id,
@@ -54,7 +56,7 @@ def _place(request: RunRequest) -> Path:
     runtime = request.runtime
     if request.rescore:
         return _place_beside(request.rescore)
-    results = Path(runtime.results_dir).expanduser().absolute()
+    results = user_path(runtime.results_dir, "results-dir").absolute()
     check_run_name(runtime.run_name)
     check_run_id(runtime.run_id)
     folder = namespace(
@@ -65,6 +67,8 @@ def _place(request: RunRequest) -> Path:
         raise RequestError(
             "run-id", f"{runtime.run_id!r} exists already in {folder}", "choose another"
         )
+    if runtime.reuse:
+        check_source(folder, runtime.reuse)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""click's command and option, with sections in the help and nothing swallowed in silence."""
+"""click's command and option, with nothing swallowed in silence and sections in the help."""
 
 from collections import Counter
 from typing import Any
@@ -34,7 +34,9 @@ class RunOption(click.Option):
         return record[0], f"{record[1]}  [default: {self.shown_default}]"
 
 
-class RunCommand(click.Command):
+class StrictCommand(click.Command):
+    """Refuses what click would accept and a user did not mean."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             args = told_apart(self, ctx, args)
@@ -45,7 +47,6 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def _refuse_swallowed(self, ctx: click.Context, args: list[str]) -> None:
-        """What click would accept and a user did not mean."""
         values, rest, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, count in Counter(order).items():
             if count > 1 and isinstance(parameter, click.Option) and not parameter.multiple:
@@ -66,6 +67,10 @@ class RunCommand(click.Command):
                 f"{order_of(self, ctx)}; put quotes around values with blanks or braces",
             )
 
+
+class RunCommand(StrictCommand):
+    """With the sections of its options in the help."""
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         taken = [p.name or "" for p in self.get_params(ctx) if isinstance(p, click.Argument)]
         with formatter.section("Arguments"):
@@ -84,6 +89,8 @@ class RunCommand(click.Command):
 def order_of(command: click.Command, ctx: click.Context) -> str:
     """`the order is BENCHMARK HARNESS MODEL`"""
     arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    if not arguments:
+        return "it takes none"
     return f"the order is {' '.join(p.make_metavar(ctx) for p in arguments)}"
 
 

@@ -4,7 +4,7 @@ No option has a default here: what is not given falls through to the settings' o
 the help repeats (a test compares the two).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -35,11 +35,15 @@ def option(name: str, section: str, into: str = "", **settings: Any) -> Callable
 
 class _Option(NamedTuple):
     name: str
-    put_on: Callable[[Any], Any]
+    section: str
+    settings: Mapping[str, Any]
+
+    def put_on(self, command: C, **changed: Any) -> C:
+        return option(self.name, self.section, **{**self.settings, **changed})(command)
 
 
 def _option(name: str, section: str, **settings: Any) -> _Option:
-    return _Option(name, option(name, section, **settings))
+    return _Option(name, section, settings)
 
 
 _COMPONENTS = "Component selection and parameters"
@@ -336,13 +340,15 @@ OPTIONS = (
 )
 
 
-def with_options(*names: str) -> Callable[[C], C]:
-    """The command with these options, or all, in their order."""
+def with_options(*names: str, shown_defaults: Mapping[str, str] = {}) -> Callable[[C], C]:
+    """The command with these options, or all, in their order. `shown_defaults`: of the options
+    that fall through to something else than in `run`."""
 
     def put_on(command: C) -> C:
         for one in reversed(OPTIONS):
             if not names or one.name in names:
-                command = one.put_on(command)
+                shown = shown_defaults.get(one.name)
+                command = one.put_on(command, **({"shown_default": shown} if shown else {}))
         return command
 
     return put_on

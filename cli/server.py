@@ -7,18 +7,28 @@ from typing import Any
 import click
 
 from agentcompass.cli.failed import CommandFailed
-from agentcompass.cli.streams import put
+from agentcompass.cli.lazy_group import Entry, LazyGroup
+from agentcompass.cli.run_command import StrictCommand
+from agentcompass.cli.streams import complain, put
+
+_HELP = """\
+Start, stop or look for the local Prefect server.
+
+The first `run` starts it by itself and it stays: later runs and the UI share it.
+"""
+
+server = LazyGroup(
+    "server",
+    help=_HELP,
+    entries={
+        "start": Entry("agentcompass.cli.server:start", "Start the server, unless it runs."),
+        "stop": Entry("agentcompass.cli.server:stop", "Stop the server. Runs under way lose it."),
+        "status": Entry("agentcompass.cli.server:status", "Say whether the server runs and where."),
+    },
+)
 
 
-@click.group("server")
-def server() -> None:
-    """Start, stop or look for the local Prefect server.
-
-    The first `run` starts it by itself and it stays: later runs and the UI share it.
-    """
-
-
-@server.command("start")
+@click.command("start", cls=StrictCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def start(as_json: bool) -> int:
     """Start the server, unless it runs."""
@@ -32,7 +42,7 @@ def start(as_json: bool) -> int:
     return 0
 
 
-@server.command("stop")
+@click.command("stop", cls=StrictCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def stop(as_json: bool) -> int:
     """Stop the server. Runs under way lose it."""
@@ -43,7 +53,7 @@ def stop(as_json: bool) -> int:
     return 0
 
 
-@server.command("status")
+@click.command("status", cls=StrictCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--url", is_flag=True, help="Print the address of its API, for PREFECT_API_URL.")
 def status(as_json: bool, url: bool) -> int:
@@ -53,10 +63,12 @@ def status(as_json: bool, url: bool) -> int:
     state = local_server.status()
     if as_json:
         put(_document(state))
-    elif url and state:
-        put(state.url)
+    elif state:
+        put(state.url if url else _sentence(state))
+    elif url:
+        complain("agentcompass: not running")  # stdout goes into a variable
     else:
-        put(_sentence(state) if state else "not running")
+        put("not running")
     return 0 if state else 1
 
 

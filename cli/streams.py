@@ -6,6 +6,7 @@ stdout carries the result, stderr all the rest.
 import contextlib
 import io
 import os
+import select
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -55,6 +56,16 @@ def complain(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
     except (OSError, ValueError):
         _discard(sys.stderr)
+
+
+def reader_is_gone() -> bool:
+    """Whether stdout is a pipe that nobody reads any more: any other pipe may break, too."""
+    asked = select.poll()
+    try:
+        asked.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no file at all
+        return False
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))
 
 
 def _discard(stream: TextIO) -> None:

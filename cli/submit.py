@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentcompass.flows.submit import Followed, Submitted
 
 INTERRUPTED = 130
+UNKNOWN = 4
 _WHERE = "Where it runs"
 _NOT_HERE = ("--dry-run", "--progress")
 TAKEN_OVER = tuple(one.name for one in OPTIONS if one.name not in _NOT_HERE)
@@ -139,28 +140,39 @@ def _tell_end(handed: "Submitted", ended: "Followed", *, as_json: bool) -> int:
 
     run_dir = str(ended.labels.get("run_dir", ""))
     metrics = _metrics(run_dir)
+    code, problem = _judged(ended, metrics)
     if as_json:
         document = {
             "flow_run_id": handed.id,
             "url": handed.url,
             "state": ended.state,
-            "exit_code": ended.exit_code,
+            "exit_code": code,
             "run_dir": run_dir or None,
             "planned": ended.labels.get("planned"),
             "scored": ended.labels.get("scored"),
             "score": ended.labels.get("score"),
-            "problem": ended.problem,
+            "problem": problem,
             "metrics": metrics.model_dump(mode="json") if metrics else None,
         }
         put(json.dumps(document, ensure_ascii=False, allow_nan=False))
     elif metrics is not None:
         for line in result_lines(metrics):
             put(line)
-    if ended.problem:
-        complain(f"agentcompass: {ended.state}: {ended.problem}")
+    if problem:
+        complain(f"agentcompass: {ended.state}: {problem}")
     if not as_json:
         put(run_dir or handed.url)
-    return ended.exit_code
+    return code
+
+
+def _judged(ended: "Followed", metrics: "Metrics | None") -> tuple[int, str]:
+    """Exit code and problem. A run that did not tell the API its own is read in its folder."""
+    if ended.exit_code is not None:
+        return ended.exit_code, ended.problem
+    if metrics is not None:
+        return (1 if metrics.coverage.lacking else 0), ended.problem
+    where = ended.labels.get("run_dir") or "its folder"
+    return UNKNOWN, f"whether every attempt is scored is not known here: see {where}/metrics.json"
 
 
 def _metrics(run_dir: str) -> "Metrics | None":

@@ -16,6 +16,7 @@ from agentcompass.components.execution.request import RunOptions, build_request
 if TYPE_CHECKING:
     from agentcompass.cli.run_checks import Checked
     from agentcompass.components.contracts.progress import Outcome
+    from agentcompass.components.contracts.run import RunRequest
     from agentcompass.components.results.validation import Validation
 
 NOT_SOUND = 1
@@ -48,8 +49,15 @@ def validate(benchmark: str, repeats: int | None, **typed: Any) -> int:
     from agentcompass.cli.run_execution import carry_out
     from agentcompass.components.configuration.secrets import holding
 
-    options = RunOptions(benchmark, "oracle", "scripted", k=repeats or 1, **typed)
-    built = [build_request(replace(options, harness=harness)) for harness in ("oracle", "idle")]
+    # What the configuration says of these would leave out attempts whose verdicts are wanted.
+    anew: dict[str, Any] = {"k": repeats or 1, "attempt_strategy": "avg"}
+    options = RunOptions(benchmark, "oracle", "scripted", **anew, **typed)
+    built = [
+        (_without_reuse(request), secrets)
+        for request, secrets in (
+            build_request(replace(options, harness=harness)) for harness in ("oracle", "idle")
+        )
+    ]
     checked = []
     for request, secrets in built:  # both, before either is run
         with holding(secrets):
@@ -58,17 +66,33 @@ def validate(benchmark: str, repeats: int | None, **typed: Any) -> int:
     for request, secrets in built:
         outcome = carry_out(request, secrets)
         if outcome.state != "finished":
-            complain(f"agentcompass: {outcome.state}: {outcome.problem or 'not all was judged'}")
-            return outcome.exit_code
+            return _unfinished(outcome, as_json=options.json)
         outcomes.append(outcome)
     report, path = _report(checked[0], repeats or 1, outcomes)
+    code = NOT_SOUND if report.unsound else 0
     if options.json:
-        put(json.dumps({**report.model_dump(mode="json"), "report": str(path)}))
+        document = {**report.model_dump(mode="json"), "report": str(path), "exit_code": code}
+        put(json.dumps(document))
     else:
         for line in _lines(report):
             put(line)
         put(str(path))
-    return NOT_SOUND if report.unsound else 0
+    return code
+
+
+def _without_reuse(request: "RunRequest") -> "RunRequest":
+    return request.model_copy(
+        update={"runtime": request.runtime.model_copy(update={"reuse": None})}
+    )
+
+
+def _unfinished(outcome: "Outcome", *, as_json: bool) -> int:
+    problem = outcome.problem or "not all was judged"
+    complain(f"agentcompass: {outcome.state}: {problem}")
+    if as_json:
+        document = {"outcome": outcome.state, "problem": problem, "run_dir": outcome.run_dir}
+        put(json.dumps({**document, "exit_code": outcome.exit_code}, ensure_ascii=False))
+    return outcome.exit_code
 
 
 def _report(

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from agentcompass.components.configuration.json_value import read_json, read_object
+from agentcompass.components.configuration.json_value import read_object, read_value
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.contracts.errors import RequestError
 
@@ -91,14 +91,14 @@ class JsonObject(click.ParamType):  # type: ignore[type-arg]
 
 
 class JsonList(click.ParamType):  # type: ignore[type-arg]
-    """A JSON list, or null for none."""
+    """A JSON list, or null for none; in a file, too."""
 
     name = "json list"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Any, ...]:
-        members = read_json(value, _field(param))
+        members = read_value(value, _field(param))
         if not isinstance(members, (list, type(None))):
             raise RequestError(_field(param), f"{value[:60]!r} is not a list", 'write ["…"]')
         return tuple(members or ())
@@ -123,8 +123,8 @@ class PerProvider(click.ParamType):  # type: ignore[type-arg]
         known = registry.listings("environments")
         if provider not in known:
             raise RequestError(_field(param), f"no provider {provider!r}", nearest(provider, known))
-        try:
-            number = self._kind(text)
+        try:  # digits, as people write them: no 1_0, 1e3 or nan
+            number = self._kind(text if re.fullmatch(r"\+?[0-9]*\.?[0-9]+", text) else "")
         except ValueError:
             number = -1
         if not 0 <= number < 1e6:
@@ -144,7 +144,7 @@ def together(
 
 
 class Protocols(click.ParamType):  # type: ignore[type-arg]
-    """A protocol's name, or a JSON list of names in order of preference."""
+    """A protocol's name, or a JSON list of names in order of preference; in a file, too."""
 
     name = "protocol"
 
@@ -152,8 +152,9 @@ class Protocols(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
         field = _field(param)
-        names = read_json(value, field) if value.lstrip().startswith("[") else [value]
-        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        names = read_value(value, field) if value.lstrip().startswith(("[", "@")) else [value]
+        listed = isinstance(names, list) and names
+        if not listed or not all(isinstance(name, str) and name.strip() for name in names):
             raise RequestError(
                 field,
                 "is empty" if not str(value).strip() else f"{value[:60]!r} does not name protocols",

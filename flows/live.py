@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ from agentcompass.components.execution.rescoring import (
     source_of,
 )
 from agentcompass.components.execution.schedule import Ending
-from agentcompass.components.execution.source import find_source
+from agentcompass.components.execution.source import find_source, finished
 from agentcompass.components.results.lease import RunLease
 from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.metrics_record import Metrics
@@ -94,7 +95,7 @@ class LiveRun:
         source, folder = (None, had) if had else self._places(current)
         self._lease = RunLease(folder.lease)
         self._lease.take()
-        store = RunStore(folder, Masker(self.parts.secrets))
+        store = RunStore(folder, Masker(self.parts.secrets_with(self.samples)))
         self.session.log.write_to(folder.log, store.masker)
         self.session.attempts_began = True  # from here on there is something to keep
         self.handover = hand_over(folder.stages)
@@ -117,6 +118,7 @@ class LiveRun:
             primary=self.plan.primary,
             unscored=counting.unscored,
             aggregation=counting.aggregation,
+            score_range=self.parts.benchmark.score_range,
         )
 
     def _places(self, current: Mapping[str, object]) -> tuple[RunStore | None, RunFolder]:
@@ -125,7 +127,10 @@ class LiveRun:
         if request.rescore is not None:
             return source_of(request), reserve_beside(request, started)
         reuse = request.runtime.reuse
-        source = find_source(self._namespace, reuse, current) if reuse else None
+        done = partial(
+            finished, plan=self.plan, verification=self.parts.verification, samples=self.samples
+        )
+        source = find_source(self._namespace, reuse, current, done) if reuse else None
         return source, reserve(self._namespace, request.runtime.run_id, started)
 
     @property

@@ -49,7 +49,8 @@ class Followed:
     """How the run ended, as the API tells it."""
 
     state: str
-    exit_code: int
+    exit_code: int | None
+    """None: the run finished, and did not tell the API whether all of it is scored."""
     problem: str
     labels: dict[str, Any]
 
@@ -144,7 +145,8 @@ def _ended(flow_run: FlowRun) -> Followed:
     message = " ".join((state.message or "").split())
     problem = RAISED.sub("", message)
     if state.is_completed():
-        return Followed(name, int(ours.get("exit_code", 0)), "", ours)
+        told = ours.get("exit_code")
+        return Followed(name, None if told is None else int(told), "", ours)
     if state.is_cancelled():
         return Followed(name, 130, message, ours)
     for mark, code in ((WRONG_REQUEST, 2), (REFUSED, 3)):

@@ -129,8 +129,13 @@ _together: ContextVar[Together | None] = ContextVar("agentcompass_together", def
 
 
 def together(requests: Sequence[RunRequest]) -> Together:
-    """Who started these requests, or a new one (a deployed flow run)."""
-    return _together.get() or Together([Member(request) for request in requests])
+    """Who started these requests, or a new one (a deployed flow run): no more attempts at once
+    over all of them than the widest would have alone."""
+    started = _together.get()
+    if started is None:
+        most = max((request.execution.task_concurrency for request in requests), default=None)
+        started = Together([Member(request) for request in requests], most)
+    return started
 
 
 def begun_here() -> bool:

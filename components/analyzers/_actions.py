@@ -35,12 +35,16 @@ _CONTENT = (
     "diff", "input", "insert_text", "insert_line_text", "code_edit", "text", "replacement",
 )  # fmt: skip
 _OLD = ("old_string", "old_str", "oldString", "search")
+_INSERTS = ("insert_line", "insert_text", "insert_line_text", "code_edit", "new_source")
 _URL = ("url", "urls", "uri")
 _EDITOR_VERBS = frozenset(["view", "create", "str_replace", "insert", "undo_edit", "read", "write"])
 _READ_TOOL = re.compile(r"(?i)read|view|open|cat|grep|glob|search|list|^ls$|find")
 _FENCE = re.compile(r"```(?:bash|sh|shell|console|mswea_bash_command)[ \t]*\n(.*?)```", re.DOTALL)
 _PATCH_FILE = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE
+)
+_NEW_FILE = re.compile(
+    r"^(?:\*\*\* Add File: |--- /dev/null[^\n]*\n\+\+\+ (?:b/)?)(\S+)", re.MULTILINE
 )
 
 
@@ -52,6 +56,8 @@ class Written:
     text: str
     old: str = ""
     """What it stands in place of, where the agent said so."""
+    partial: bool = False
+    """It goes into a file that keeps the rest of its content."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +85,7 @@ class Action:
 
     @property
     def failed(self) -> bool:
+        """As a whole; of a command line that is its last command (see `_outcomes`)."""
         return bool(self.exit_code) or bool(_ERROR.match(self.output.lstrip()))
 
 
@@ -142,21 +149,23 @@ def _written(arguments: Mapping[str, Any], path: str) -> Iterator[Written]:
     if not path and text.startswith(("*** Begin Patch", "diff --git", "--- ")):
         yield from of_patch(text)
     elif path and (text or _has(arguments, _CONTENT)):
-        yield Written(path, text, _first_text(arguments, _OLD))
+        inserted = arguments.get("command") == "insert" or any(n in arguments for n in _INSERTS)
+        yield Written(path, text, _first_text(arguments, _OLD), inserted)
     edits = arguments.get("edits")
     for edit in edits if isinstance(edits, list | tuple) else ():
         if isinstance(edit, Mapping):
-            yield Written(path, _first_text(edit, _CONTENT), _first_text(edit, _OLD))
+            old = _first_text(edit, _OLD)
+            yield Written(path, _first_text(edit, _CONTENT), old, partial=not old)
 
 
 def of_patch(text: str) -> Iterator[Written]:
     """The added and removed lines of each file of a patch."""
-    parts = re.split(_PATCH_FILE, text)
+    parts, new = re.split(_PATCH_FILE, text), set(_NEW_FILE.findall(text))
     for path, body in zip(parts[1::2], parts[2::2], strict=False):
         lines = body.splitlines()
         added = [line[1:] for line in lines if line.startswith("+")]
         removed = [line[1:] for line in lines if line.startswith("-")]
-        yield Written(path, "\n".join(added), "\n".join(removed))
+        yield Written(path, "\n".join(added), "\n".join(removed), path not in new)
 
 
 def _urls(call: AtifToolCall) -> Iterator[str]:

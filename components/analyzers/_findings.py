@@ -16,6 +16,7 @@ from agentcompass.components.contracts.analysis import (
 
 LONGEST_EVIDENCE = 300
 MOST_STEPS = 50
+_GRAVITY: tuple[Weight, ...] = ("info", "warning", "serious")
 
 
 class Kind(NamedTuple):
@@ -68,13 +69,14 @@ class Findings:
         of_kind = self._found.setdefault(kind, {})
         earlier = of_kind.get((task_id, index))
         known = earlier.steps if earlier else ()
+        weights = (severity or self._kinds[kind].severity, *([earlier.severity] if earlier else []))
         of_kind[task_id, index] = Finding(
             kind=kind,
             task_id=task_id,
             attempt=index,
             steps=tuple(dict.fromkeys((*known, *steps)))[:MOST_STEPS],
             evidence=earlier.evidence if earlier else one_line(evidence),
-            severity=severity or self._kinds[kind].severity,
+            severity=max(weights, key=_GRAVITY.index),
             earlier_try=earlier_try,
         )
 

@@ -37,6 +37,8 @@ _DUMMY = re.compile(
     r"(?i)example|dummy|fake|placeholder|your[_-]|test[_-]?key|xxxx|0000|1234567|abcdef|changeme"
     r"|redacted|not-?needed|\.\.\."
 )
+_DOTTED = re.compile(r"(?!eyJ)[A-Za-z_]\w{0,23}(?:\.[A-Za-z_]\w{0,23})+")
+"""Not a JSON web token, whose parts are long."""
 
 
 def without_keys(text: str) -> str:
@@ -59,10 +61,17 @@ def keys(text: str) -> Iterator[str]:
     for found in _NAMED.finditer(text) if any(name in plain for name in _NAMES) else ():
         if (
             _looks_live(found[1])
+            and not _is_name(found)
             and re.search(r"\d", found[1])
             and re.search(r"[A-Za-z]", found[1])
         ):
             yield found[1]
+
+
+def _is_name(found: re.Match[str]) -> bool:
+    """`api_key=self.settings.openai_v1`: code that names where the key is."""
+    quoted = found.string[found.start(1) - 1 : found.start(1)] in ("'", '"')
+    return not quoted and _DOTTED.fullmatch(found[1]) is not None
 
 
 def _looks_live(key: str) -> bool:

@@ -10,6 +10,7 @@ TEST_FILE = re.compile(
     rf"|(?:^|/)test_[^/]+\.(?:{_CODE})$"
     rf"|(?:^|/)[^/]+(?:_test|_spec|\.test|\.spec|Tests?)\.(?:{_CODE})$"
 )
+_CACHE = re.compile(r"(?:^|/)(?:__pycache__|\.pytest_cache)(?:/|$)|\.pyc$")
 HIDDEN_PLACES = ("/tests", "/solution", "/oracle", "/verifier", "/grader", "/logs/verifier")
 """Where benchmarks put tests, solutions and rewards that an agent is not meant to meet."""
 HIDDEN_NAMES = (
@@ -36,7 +37,8 @@ class Hidden:
 
 
 def is_test(path: str) -> bool:
-    return TEST_FILE.search(path) is not None
+    """What Python and pytest keep beside tests is none."""
+    return TEST_FILE.search(path) is not None and not _CACHE.search(path)
 
 
 def _mentioned(place: str, instruction: str) -> bool:

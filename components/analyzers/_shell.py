@@ -5,12 +5,13 @@ it expands nothing. A line it cannot follow (an open quote) is read as far as it
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 LONGEST = 50_000
 """Characters of a command line that are read."""
 _DEEPEST = 4
+_LONGEST_PIPE = 50
 _KEYWORDS = frozenset(["if", "then", "else", "elif", "do", "while", "until", "!", "{", "time"])
 _WRAPPERS = {
     "sudo": ("-u", "-g", "-h", "-C", "-p"), "env": ("-u", "-C"), "nice": ("-n",), "stdbuf": (),
@@ -28,12 +29,14 @@ class Command:
     """Words without quotes; the program is the last part of its path."""
     outputs: tuple[str, ...] = ()
     """Files that `>` and `>>` send its output to."""
+    appended: tuple[str, ...] = ()
+    """Those of them that it only adds to."""
     inputs: tuple[str, ...] = ()
     """Files that `<` reads."""
     stdin: str = ""
     """A here-document or here-string."""
     into: tuple[tuple[str, ...], ...] = ()
-    """The commands further on in its pipeline."""
+    """The commands further on in its pipeline; the first 50."""
 
     @property
     def program(self) -> str:
@@ -54,13 +57,28 @@ def commands(line: str, depth: int = 0) -> tuple[Command, ...]:
     for pipeline in reader.pipelines:
         taken = [one for raw in pipeline if (one := _unwrapped(raw)) is not None]
         for number, one in enumerate(taken):
-            following = tuple(later.argv for later in taken[number + 1 :])
-            command = Command(one.argv, tuple(one.outputs), tuple(one.inputs), one.stdin, following)
+            following = tuple(
+                later.argv for later in taken[number + 1 : number + 1 + _LONGEST_PIPE]
+            )
+            command = Command(
+                one.argv, tuple(one.outputs), tuple(one.appended), tuple(one.inputs), one.stdin,
+                following,
+            )  # fmt: skip
             found.append(command)
             found.extend(_inside(command, depth))
     for inner in reader.substitutions:
         found.extend(commands(inner, depth + 1))
     return tuple(found)
+
+
+def git_verb(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Git's subcommand and its words, past git's own options."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in ("-C", "-c", "--git-dir", "--work-tree") and rest:
+            rest.pop(0)
+    return (rest[0], rest[1:]) if rest else ("", [])
 
 
 def _inside(command: Command, depth: int) -> Iterator[Command]:
@@ -79,6 +97,7 @@ def _inside(command: Command, depth: int) -> Iterator[Command]:
 class _Raw:
     words: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    appended: list[str] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     stdin: str = ""
 
@@ -106,7 +125,7 @@ def _unwrapped(raw: _Raw) -> _Raw | None:
     if not words and not raw.outputs:
         return None
     program = words[0].rsplit("/", 1)[-1] or words[0] if words else ":"
-    return _Raw([program, *words[1:]], raw.outputs, raw.inputs, raw.stdin)
+    return _Raw([program, *words[1:]], raw.outputs, raw.appended, raw.inputs, raw.stdin)
 
 
 class _Reader:
@@ -207,7 +226,8 @@ class _Reader:
             self.at, self._target = self.at + 2, ">&"
         else:
             length = 2 if text.startswith((">>", ">|", "<>"), self.at) else 1
-            self.at, self._target = self.at + length, char
+            adds = text.startswith(">>", self.at)
+            self.at, self._target = self.at + length, ">>" if adds else char
 
     def _separator(self, char: str) -> None:
         if char == "&" and self.text.startswith("&>", self.at):
@@ -224,8 +244,9 @@ class _Reader:
         raw, target, self._target = self.pipelines[-1][-1], self._target, None
         if target is None:
             raw.words.append(word)
-        elif target == ">":
+        elif target in (">", ">>"):
             raw.outputs.append(word)
+            raw.appended += [word] if target == ">>" else []
         elif target == "<":
             raw.inputs.append(word)
         elif target == "<<<":

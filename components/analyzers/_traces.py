@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentcompass.components.analyzers._actions import Action
-from agentcompass.components.analyzers._written import Change, changes
+from agentcompass.components.analyzers._outcomes import failed
+from agentcompass.components.analyzers._own import placed, scratch
+from agentcompass.components.analyzers._written import changes
 
 _SHORTEST_LINE = 10
 _MOST_LINES = 20_000
-_SCRATCH = ("/tmp", "/var/tmp", "/dev", "/root/.cache")
+_MOST_OWN = 100_000
 _TAKING = frozenset(["cp", "mv", "install", "rsync", "ln", "patch", "tee"])
 
 
@@ -25,9 +27,17 @@ class Traces:
         self._innocent: set[str] = set()
         self._shown: set[str] = set()
         self._places: set[str] = set()
+        self._own = ""
 
     def innocent(self, text: str) -> None:
         self._unread.append(text)  # its lines matter only once something is shown
+
+    def wrote(self, action: Action) -> None:
+        """What the agent wrote before it looked is its own, also as part of a script."""
+        for change in changes(action):
+            self.innocent(change.text)
+            if len(self._own) + len(change.text) < _MOST_OWN:
+                self._own += f"{_flat(change.text)}\n"
 
     def shown(self, text: str) -> None:
         """What looking where one should not brought to light."""
@@ -35,17 +45,19 @@ class Traces:
             self._innocent.update(_lines(innocent))
         self._unread.clear()
         if len(self._shown) < _MOST_LINES:
-            self._shown.update(line for line in _lines(text) if line not in self._innocent)
+            new = {line for line in _lines(text) if line not in self._innocent}
+            self._shown.update(line for line in new if line not in self._own)
 
-    def place(self, path: str) -> None:
+    def place(self, path: str, action: Action) -> None:
         """A file or folder that holds such things from now on."""
+        path = placed(path, action)
         if path not in ("", ".", "/", "/tmp"):
             self._places.add(path.rstrip("/"))
 
     def touches(self, action: Action) -> bool:
         """It reads from such a place."""
         words = [w for command in action.commands for w in (*command.words, *command.inputs)]
-        return any(self._inside(word) for word in (*words, action.path))
+        return any(self._inside(word, action) for word in (*words, action.path))
 
     def used_by(self, action: Action) -> str | None:
         """Why this action puts such things into the work; None: it does not."""
@@ -57,13 +69,17 @@ class Traces:
                 ("git", "am"),
             )
             words = (*command.words, *command.inputs)
-            if takes and any(self._inside(word) for word in words):
-                if command.program in ("cp", "mv", "tee") and _scratch(words[-1]):
-                    self.place(words[-1])
+            if takes and any(self._inside(word, action) for word in words):
+                if failed(action, command):
+                    continue
+                if command.program in ("cp", "mv", "tee") and scratch(words[-1]):
+                    self.place(words[-1], action)
                     continue
                 return " ".join(command.argv)
         for change in changes(action):
-            if (line := self.in_text(change.text)) is not None and not _scratch(change.path):
+            if scratch(change.path) or failed(action, change.by, change.path):
+                continue
+            if (line := self.in_text(change.text)) is not None:
                 return f"wrote to {change.path}: {line}"
         return None
 
@@ -79,16 +95,9 @@ class Traces:
             return None
         return max(found, key=lambda line: (len(line), line))
 
-    def _inside(self, path: str) -> bool:
+    def _inside(self, path: str, action: Action) -> bool:
+        path = placed(path, action) if self._places else path
         return any(path == place or path.startswith(place + "/") for place in self._places)
-
-
-def scratch_or_missing(change: Change) -> bool:
-    return _scratch(change.path)
-
-
-def _scratch(path: str) -> bool:
-    return path.startswith(_SCRATCH)
 
 
 _NUMBERED = re.compile(r"^\s*\d+\s*[\t:|→-]\s?")

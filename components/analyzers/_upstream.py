@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from agentcompass.components.analyzers._actions import Action
+from agentcompass.components.analyzers._shell import Command, git_verb
 from agentcompass.components.analyzers._written import code_of
 from agentcompass.components.contracts.analysis import FinishedAttempt
 
@@ -14,8 +15,7 @@ _HOSTS = re.compile(
     r"|jsdelivr\.net|sourceforge\.net|sr\.ht)$"
 )
 _REMOTE = re.compile(r"(?:github\.com|gitlab\.com|bitbucket\.org)[/:]([\w.-]+/[\w.-]+)")
-
-
+_RELEASE = re.compile(r"([a-z][\w.-]*?)-v?\d[\w.+-]*\.(?:tar\.\w+|tgz|zip|whl)$")
 _ANYWHERE = re.compile(
     r"readme|license|changelog|(?:setup|main|index|__init__|__main__|conftest|utils?)\.\w+$"
     r"|package(?:-lock)?\.json$|pyproject\.toml$|requirements|.*\.(?:sh|txt|log|out|git)$"
@@ -31,6 +31,8 @@ class Upstream:
         self._names = set(re.split(r"[^a-z0-9]+", text))
         self._projects = {_plain(p) for p in _REMOTE.findall(attempt.detail.instruction)}
         self._files: set[str] = set()
+        # `django__django-11099`: what its package is called, too
+        self._packages = set(re.findall(r"^[\w.-]+?__([\w.-]+?)-\d", attempt.task_id.lower()))
 
     def learn(self, action: Action) -> None:
         """Remotes that git named, and the project's files the agent worked with."""
@@ -40,6 +42,9 @@ class Upstream:
 
     def is_upstream(self, url: str) -> bool:
         host, path = host_and_path(url)
+        file = path.lower().rsplit("/", 1)[-1]
+        if (found := _RELEASE.match(file)) and self._is_package(found[1]):
+            return True
         if not _HOSTS.search(host):
             return False
         pieces = [p for p in path.lower().split("/") if p]
@@ -57,6 +62,23 @@ class Upstream:
             return True
         return len(pieces) > 3 and pieces[-1] in self._files
 
+    def is_download(self, command: Command) -> bool:
+        """`pip download` of the project's own package: what was released later holds the fix."""
+        program, words = command.program, list(command.words)
+        if re.fullmatch(r"python[\d.]*", program) and words[:2] == ["-m", "pip"]:
+            program, words = "pip", words[2:]
+        verbs = {"pip": ("download", "wheel"), "pip3": ("download", "wheel"), "npm": ("pack",)}
+        aside = program.startswith("pip") and {"-t", "--target", "--root", "--prefix"} & set(words)
+        if words[:1] == ["install"] and not aside or words[:1] != ["install"] and (
+            not words or words[0] not in verbs.get(program, ())
+        ):  # fmt: skip
+            return False
+        return any(self._is_package(re.split(r"[=<>~!\[@;]", word)[0]) for word in words[1:])
+
+    def _is_package(self, name: str) -> bool:
+        name = re.sub(r"[-_.]+", "-", name.lower())
+        return any(name == re.sub(r"[-_.]+", "-", own) for own in self._packages)
+
 
 def host_and_path(url: str) -> tuple[str, str]:
     """Also of `git@host:owner/name`; empty where it is no address."""
@@ -67,21 +89,24 @@ def host_and_path(url: str) -> tuple[str, str]:
         return "", ""
 
 
-def urls(action: Action) -> Iterator[str]:
-    """Addresses the action really calls, not those that stand in a text it prints or writes."""
-    yield from action.urls
+def urls(action: Action) -> Iterator[tuple[str, Command | None]]:
+    """Addresses the action really calls, not those that stand in a text it prints or writes, each
+    with the command that does."""
+    yield from ((url, None) for url in action.urls)
     for command in action.commands:
+        words, code = command.words, code_of(command)
+        if command.program == "git":
+            verb, rest = git_verb(words)
+            words = tuple(rest) if verb in REMOTE_VERBS else ()
         if command.program in ("curl", "wget", "http", "aria2c", "lynx", "w3m", "git", "pip", "uv"):
-            for word in command.words:
-                if command.program == "git" and command.words[:1] not in CLONES:
-                    continue
-                yield from (found.group().rstrip(".,") for found in URL.finditer(word))
-        code = code_of(command)
-        if code and CALLS.search(code):
-            yield from (found.group().rstrip(".,") for found in URL.finditer(code))
+            text = "\n".join(words)
+        else:
+            text = code if CALLS.search(code) else ""
+        for found in URL.finditer(text):
+            yield found.group().rstrip(".,"), command
 
 
-CLONES = (("clone",), ("fetch",), ("pull",), ("ls-remote",), ("remote",), ("submodule",))
+REMOTE_VERBS = frozenset(["clone", "fetch", "pull", "ls-remote", "remote", "submodule"])
 CALLS = re.compile(
     r"urlopen|urlretrieve|\b(?:requests|httpx|aiohttp|urllib3?)\b|http\.client|fetch\(|socket\."
     r"|load_dataset"

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from agentcompass.components.analyzers._actions import Action, of_patch
-from agentcompass.components.analyzers._shell import Command, commands
+from agentcompass.components.analyzers._shell import Command, commands, git_verb
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,18 @@ class Change:
     old: str = ""
     removed: bool = False
     partial: bool = False
-    """`text` is a script that changes the file, not the file's content."""
+    """`text` is added to the file, or a script that changes it: not the file's whole content."""
     source: str = ""
     """The file it is a copy of."""
+    by: Command | None = field(default=None, compare=False)
+    """The command that does it; None: a file tool."""
 
 
 def changes(action: Action) -> Iterator[Change]:
     for written in action.written:
-        yield Change(written.path, written.text, written.old)
+        yield Change(written.path, written.text, written.old, partial=written.partial)
     for command in action.commands:
-        yield from _by(command)
+        yield from (replace(change, by=command) for change in _by(command))
 
 
 _LAST_WORD = frozenset(["cp", "mv", "install", "ln", "rsync"])
@@ -35,19 +37,25 @@ _EVERY_WORD = frozenset(["touch", "tee", "truncate", "shred"])
 _REMOVERS = frozenset(["rm", "unlink", "rmdir"])
 _INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|pypy3?|ipython)$")
 _OPENED = re.compile(
-    r"""open\(\s*[rbf]?["']([^"'\n]{1,300})["']\s*,\s*(?:mode\s*=\s*)?["'][wax]"""
+    r"""open\(\s*[rbf]?["']([^"'\n]{1,300})["']\s*,\s*(?:mode\s*=\s*)?["']([wax])"""
     r"""|Path\(\s*[rf]?["']([^"'\n]{1,300})["']\s*\)\s*\.write_(?:text|bytes)\("""
 )
+_READS = re.compile(r"\.replace\(|\bre\.sub\(|\.read(?:lines)?\(|read_text\(")
 
 
 def _by(command: Command) -> Iterator[Change]:
     text = command.stdin or _printed(command)
     for path in command.outputs:
         if path not in ("/dev/null", "/dev/stderr", "/dev/stdout"):
-            yield Change(path, text)
+            yield Change(path, text, partial=path in command.appended)
     for following in command.into[:1]:
         if following[0] == "tee" and text:
-            yield from (Change(word, text) for word in following[1:] if not word.startswith("-"))
+            adds = "-a" in following
+            yield from (
+                Change(word, text, partial=adds)
+                for word in following[1:]
+                if not word.startswith("-")
+            )
     program = command.program
     paths = [word for word in command.words if not word.startswith("-")]
     if program in _LAST_WORD and len(paths) > 1:
@@ -57,25 +65,50 @@ def _by(command: Command) -> Iterator[Change]:
                 yield Change(source, removed=True)
     elif program in _EVERY_WORD:
         for path in paths:
-            yield Change(path, text)
+            yield Change(path, text, partial="-a" in command.words)
     elif program in _REMOVERS:
         for path in paths:
             yield Change(path, removed=True)
-    elif program == "git" and paths[:1] == ["rm"]:
-        for path in paths[1:]:
-            yield Change(path, removed=True)
+    elif program == "git" and git_verb(command.words)[0] == "rm":
+        for path in git_verb(command.words)[1]:
+            if not path.startswith("-"):
+                yield Change(path, removed=True)
     elif program == "sed" and any(re.match(r"-\w*i|--in-place", w) for w in command.words):
-        for path in paths[1:]:
-            yield Change(path, paths[0], partial=True)
+        yield from _by_sed(command)
     elif program in ("curl", "wget"):
         yield from (Change(path) for path in downloaded_to(command))
     elif code := code_of(command):
-        partial = re.search(r"\.replace\(|\bre\.sub\(|\.read\(|read_text\(", code) is not None
+        reads = _READS.search(code) is not None
         for found in _OPENED.finditer(code):
-            yield Change(found[1] or found[2], code, partial=partial)
+            yield Change(found[1] or found[3], code, partial=reads or found[2] == "a")
     elif program in ("patch", "apply_patch") or program == "git" and paths[:1] == ["apply"]:
         for written in of_patch(command.stdin):
-            yield Change(written.path, written.text, written.old)
+            yield Change(written.path, written.text, written.old, partial=written.partial)
+
+
+_EXPRESSION = ("-e", "--expression")
+_SUBSTITUTES = re.compile(r"s([/|#,@!])((?:\\.|(?!\1)[^\\])*)\1((?:\\.|(?!\1)[^\\])*)\1")
+_DELETES = re.compile(r"(?:/((?:\\.|[^\\/])*)/|[\d,$]+)\s*d\s*;?")
+
+
+def _by_sed(command: Command) -> Iterator[Change]:
+    """What `sed -i` puts into files, and what it takes out."""
+    words = command.words
+    scripts = [words[i + 1] for i, word in enumerate(words[:-1]) if word in _EXPRESSION]
+    plain = [
+        word for i, word in enumerate(words)
+        if word and not word.startswith("-") and (i == 0 or words[i - 1] not in _EXPRESSION)
+    ]  # fmt: skip
+    if not scripts:
+        scripts, plain = plain[:1], plain[1:]
+    new, old = [], []
+    for script in scripts:
+        pairs = _SUBSTITUTES.findall(script)
+        removed = _DELETES.fullmatch(script.strip())
+        new += [pair[2] for pair in pairs] if pairs or removed else [script]
+        old += [pair[1] for pair in pairs] or ([removed[1] or ""] if removed else [])
+    for path in plain:
+        yield Change(path, "\n".join(new), "\n".join(old), partial=True)
 
 
 def code_of(command: Command) -> str:

@@ -5,14 +5,19 @@ came from nowhere, and the project's own repository on the network. Used: what w
 and nowhere else before, stands in what the agent wrote afterwards, or went there directly.
 """
 
-from typing import Annotated
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from agentcompass.components.analyzers._actions import Action, actions
 from agentcompass.components.analyzers._findings import Findings, Kind
-from agentcompass.components.analyzers._history_rules import HASH, look, takes
-from agentcompass.components.analyzers._traces import Traces, scratch_or_missing
+from agentcompass.components.analyzers._history_rules import HASH, Past, look, takes
+from agentcompass.components.analyzers._outcomes import MOST_LOOKS, failed, left
+from agentcompass.components.analyzers._own import scratch
+from agentcompass.components.analyzers._shell import Command, git_verb
+from agentcompass.components.analyzers._traces import Traces
 from agentcompass.components.analyzers._upstream import Upstream, urls
 from agentcompass.components.analyzers._written import changes, downloaded_to, with_embedded
 from agentcompass.components.contracts.analysis import AnalyzerParameters, FinishedAttempt, Report
@@ -51,19 +56,26 @@ class HistoryPeeking:
     def look_at(self, attempt: FinishedAttempt) -> None:
         traces = Traces(attempt.detail.instruction, self._used_chars)
         upstream = Upstream(attempt)
-        past = set(HASH.findall(attempt.detail.instruction))
+        past = Past(set(HASH.findall(attempt.detail.instruction)))
         found: dict[str, list[tuple[int, str]]] = {kind: [] for kind in KINDS}
         for action in actions(attempt):
-            if not action.failed and (use := traces.used_by(action)) is not None:
+            if (use := traces.used_by(action)) is not None:
                 found["used"].append((action.step, use))
-            why, direct = _why(action, past, upstream)
-            if why is None and not traces.touches(action):
+            traces.wrote(action)
+            past.make_branches(action)
+            looks = tuple(islice(_looks(action, past, upstream), MOST_LOOKS))
+            if not looks and not traces.touches(action):
                 upstream.learn(action)
                 traces.innocent(action.output)
-                past.update(_listed(action))
+                past.learn(action)
                 continue
-            seen = (action.step, f"{why or 'reads what it fetched'}: {action.line or action.tool}")
-            if action.failed or not (action.output.strip() or direct or _saves(action)):
+            why = looks[0].why if looks else "reads what it fetched"
+            seen = (action.step, f"{why}: {action.line or action.tool}")
+            done = [
+                one for one in looks if not failed(action, one.command, alike=_alike(looks, one))
+            ]
+            direct = any(look.direct for look in done)
+            if not (left(action) or direct or _saves(action)) or (looks and not done):
                 found["tried"].append(seen)
                 continue
             found["used" if direct else "looked"].append(seen)
@@ -90,23 +102,36 @@ class HistoryPeeking:
         return self._findings.report()
 
 
-def _why(action: Action, past: set[str], upstream: Upstream) -> tuple[str | None, bool]:
-    """Why the action looks where it should not, and whether it takes what it finds."""
+class _Look(NamedTuple):
+    why: str
+    command: Command | None
+    direct: bool
+    """It puts what it finds into the working tree."""
+
+
+def _alike(looks: tuple[_Look, ...], one: _Look) -> int:
+    """So many failures of its program would be the failure of all: git's by command."""
+    program = one.command.program if one.command else ""
+    same = [look.command for look in looks if look.command and look.command.program == program]
+    return len({id(command) for command in same}) if program == "git" else len(same)
+
+
+def _looks(action: Action, past: Past, upstream: Upstream) -> Iterator[_Look]:
+    """Where the action looks and should not."""
     for command in with_embedded(action):
         why = look(command, past)
         if why is not None:
-            return why, takes(command) or any(
-                path and not path.startswith(("/tmp", "/dev", "/var/tmp", "$"))
-                for path in command.outputs
-            )
-    for url in urls(action):
+            kept = any(path and not scratch(path) and path[0] != "$" for path in command.outputs)
+            yield _Look(why, command, takes(command) or kept)
+        elif upstream.is_download(command):
+            yield _Look("downloads the project's own package", command, False)
+    for url, caller in urls(action):
         if upstream.is_upstream(url):
             direct = any(takes(command) for command in action.commands) or any(
-                not scratch_or_missing(change) and _same_file(change.path, url)
+                not scratch(change.path) and _same_file(change.path, url)
                 for change in changes(action)
             )
-            return f"fetches {url}", direct
-    return None, False
+            yield _Look(f"fetches {url}", caller, direct)
 
 
 def _same_file(path: str, url: str) -> bool:
@@ -115,28 +140,39 @@ def _same_file(path: str, url: str) -> bool:
 
 
 def _saves(action: Action) -> bool:
-    return any(c.outputs or list(downloaded_to(c)) or c.words[:1] == ("clone",)
-               for c in action.commands)  # fmt: skip
+    return any(_files(c) or _clones(c) or c.program in _INTO for c in action.commands)
 
 
 def _keep(action: Action, traces: Traces) -> None:
     """Files and clones that hold what was fetched."""
     for command in action.commands:
-        for path in (*command.outputs, *downloaded_to(command)):
-            traces.place(path)
-        if command.program == "git" and command.words[:1] == ("clone",):
-            words = [w for w in command.words[1:] if not w.startswith("-")]
+        for path in _files(command):
+            traces.place(path, action)
+        if _clones(command):
+            words = [w for w in git_verb(command.words)[1] if not w.startswith("-")]
             if len(words) > 1:
-                traces.place(words[-1])
+                traces.place(words[-1], action)
             elif words:
-                traces.place(words[0].rstrip("/").rsplit("/", 1)[-1].removesuffix(".git"))
+                name = words[0].rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
+                traces.place(name, action)
 
 
-def _listed(action: Action) -> set[str]:
-    """Commits that an ordinary git command named: the task's own past, and the agent's work."""
-    if any(command.program == "git" for command in action.commands):
-        return set(HASH.findall(action.output[:200_000]))
-    return set()
+_INTO = {
+    "pip": ("-d", "--dest", "-t", "--target"), "pip3": ("-d", "--dest", "-t", "--target"),
+    "tar": ("-C", "--directory"), "unzip": ("-d",),
+}  # fmt: skip
+
+
+def _files(command: Command) -> list[str]:
+    words, into = command.words, _INTO.get(command.program, ())
+    folders = [words[i + 1] for i, word in enumerate(words[:-1]) if word in into]
+    folders = [folder for folder in folders if scratch(folder)]  # others hold the project, too
+    written = (*command.outputs, *downloaded_to(command), *folders)
+    return [path for path in written if not path.startswith("/dev/")]
+
+
+def _clones(command: Command) -> bool:
+    return command.program == "git" and git_verb(command.words)[0] == "clone"
 
 
 def _answer(attempt: FinishedAttempt) -> str:
@@ -144,4 +180,4 @@ def _answer(attempt: FinishedAttempt) -> str:
     return (submission.answer or "") if submission else ""
 
 
-COMPONENT = Component(version="1", create=HistoryPeeking, parameters=HistoryPeekingParameters)
+COMPONENT = Component(version="2", create=HistoryPeeking, parameters=HistoryPeekingParameters)

@@ -79,4 +79,4 @@ def _texts(step: Step) -> Iterator[tuple[str, str]]:
         yield "result", result.content or ""
 
 
-COMPONENT = Component(version="2", create=LeakedKeys, parameters=LeakedKeysParameters)
+COMPONENT = Component(version="3", create=LeakedKeys, parameters=LeakedKeysParameters)

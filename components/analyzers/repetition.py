@@ -28,6 +28,9 @@ KINDS = {
     "same_message": Kind("warning", "the same words in several replies", _BREAK, "lost"),
 }
 _LONGEST_CYCLE = 6
+_TAIL = 4_000
+_LETTERS = 10
+"""So many stand in a passage of ten words that says something."""
 
 
 class RepetitionParameters(AnalyzerParameters):
@@ -92,16 +95,22 @@ class Repetition:
 def repeated(text: str, times: int, chars: int) -> str | None:
     """A passage that stands in the text again and again; None: there is none.
 
-    At its end (a model that cannot stop) any passage counts, elsewhere one of ten words.
+    At its end (a model that cannot stop) any passage counts, elsewhere one of ten words. A grid of
+    zeros or an empty table is content: what has no letters must fill most of the end.
     """
     text = text.strip()
     if len(text) < chars:
         return None
-    tail = text[-4_000:]
+    tail = text[-_TAIL:]
     if (period := _period(tail, times, chars)) is not None:
         return f"at the end, over and over: {tail[-period:]}"
     words = text[:200_000].split()
-    grams = Counter(" ".join(words[i : i + 10]) for i in range(len(words) - 9))
+    grams, ends = Counter[str](), dict[str, int]()
+    for at in range(len(words) - 9):
+        gram = " ".join(words[at : at + 10])
+        if at >= ends.get(gram, 0) and sum(map(str.isalpha, gram)) >= _LETTERS:
+            grams[gram] += 1
+            ends[gram] = at + 10  # the next one stands beside it, not across it
     if not grams:
         return None
     passage, count = grams.most_common(1)[0]
@@ -122,7 +131,9 @@ def _period(tail: str, times: int, chars: int) -> int | None:
         if at + reach[at] > right:
             left, right = at, at + reach[at]
         covered = at + reach[at]
-        if covered >= max(at * times, chars):
+        if covered >= max(at * times, chars) and (
+            covered >= _TAIL * 3 // 4 or any(map(str.isalpha, text[:at]))
+        ):
             return at
     return None
 
@@ -156,4 +167,4 @@ def _shown(action: Action) -> str:
     return action.line or f"{action.tool} {json.dumps(dict(action.arguments), default=str)[:200]}"
 
 
-COMPONENT = Component(version="1", create=Repetition, parameters=RepetitionParameters)
+COMPONENT = Component(version="2", create=Repetition, parameters=RepetitionParameters)

@@ -13,13 +13,28 @@ _FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$")
 
 
 def find_code(answer: str, entry_point: str, prompt: str) -> str | None:
-    """Code that defines `entry_point`, or None if there is none.
+    """Code that gives `entry_point` a meaning, or None if there is none.
+
+    Code that defines it itself comes first (see defining_code). A block that only imports it or
+    assigns it something is mostly an example of its use, and counts when there is nothing else.
+    """
+    if code := defining_code(answer, entry_point, prompt):
+        return code
+    blocks = list(_blocks(_text(answer)))
+    for block in reversed(blocks):
+        if (tree := _parsed(block)) and entry_point in _defined(tree):
+            return _with_helpers(block, blocks)
+    return None
+
+
+def defining_code(answer: str, entry_point: str, prompt: str) -> str | None:
+    """Code that defines `entry_point` itself, or None.
 
     In order of preference: the last code block that defines it, with the helpers it uses from
     other blocks; the longest stretch of the text itself that does; a block, or the whole text,
     that continues `prompt` (a function's body).
     """
-    text = answer[-MAX_CHARACTERS:].replace("\r\n", "\n").replace("\r", "\n")
+    text = _text(answer)
     blocks = list(_blocks(text))
     for block in reversed(blocks):
         if _defines(block, entry_point):
@@ -30,6 +45,10 @@ def find_code(answer: str, entry_point: str, prompt: str) -> str | None:
         if completed := _completed(body, entry_point, prompt):
             return completed
     return _bare_code(text, entry_point)
+
+
+def _text(answer: str) -> str:
+    return answer[-MAX_CHARACTERS:].replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -63,8 +82,24 @@ def _parse(code: str) -> ast.Module:
 
 
 def _defines(code: str, name: str) -> bool:
+    """By a function, a class, or as what a lambda or a call gives that does not need it already."""
     tree = _parsed(code)
-    return tree is not None and name in _defined(tree)
+    for node in tree.body if tree else ():
+        match node:
+            case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
+                if node.name == name:
+                    return True
+            case ast.Assign(targets=[*targets], value=ast.Lambda() | ast.Call()):
+                inside = [n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)]
+                if name not in inside and any(_names(target, name) for target in targets):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def _names(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
 
 
 def _defined(tree: ast.Module) -> set[str]:

@@ -1,7 +1,7 @@
 """What happens to a task written by hand: prepare its workdir, capture the work, put it back.
 
 kind        captured as artifacts                    graded on
-answer      answer.txt, if there is no answer        the answer's text
+answer      answer.txt, if the answer is not marked  the answer's text
 files       every file of the workdir                exactly those files
 repository  the patch against the prepared base      the base with the patch
 """
@@ -21,6 +21,7 @@ from agentcompass.components.benchmarks._git_repository import (
 from agentcompass.components.benchmarks._judge import printable
 from agentcompass.components.benchmarks._patch import DROPPINGS
 from agentcompass.components.benchmarks._task_file import TaskFile
+from agentcompass.components.benchmarks._text_answer import marked_answer
 from agentcompass.components.contracts.attempt import Artifact, Submission
 from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.protocols import ArtifactDesk
@@ -77,12 +78,13 @@ def unchanged(file: TaskFile, submission: Submission, desk: ArtifactDesk) -> boo
 
 
 async def _with_answer_file(env: Environment, submission: Submission) -> Submission:
-    if (submission.answer or "").strip():
+    """The file counts unless the message itself says `ANSWER:`; "It is in answer.txt" does not."""
+    if marked_answer(submission.answer or ""):
         return submission
     with contextlib.suppress(OSError, ValueError):
         content = await env.read_file(ANSWER_FILE, max_bytes=ANSWER_FILE_MAX_BYTES)
-        answer = printable(content.decode("utf-8-sig", "replace"))
-        return submission.model_copy(update={"answer": answer})
+        if answer := printable(content.decode("utf-8-sig", "replace")).strip():
+            return submission.model_copy(update={"answer": answer})
     return submission
 
 

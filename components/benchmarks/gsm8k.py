@@ -114,4 +114,4 @@ def _sample(question: str, answer: str, ids: dict[str, int]) -> Sample:
     )
 
 
-COMPONENT = Component(version="1", create=Gsm8k, parameters=Gsm8kParameters)
+COMPONENT = Component(version="2", create=Gsm8k, parameters=Gsm8kParameters)

@@ -26,4 +26,4 @@ def create(parameters: HarborTasksParameters) -> HarborTasks:
     return HarborTasks(parameters, entries, parameters.revision, "score", terms)
 
 
-COMPONENT = Component(version="1", create=create, parameters=HarborTasksParameters)
+COMPONENT = Component(version="2", create=create, parameters=HarborTasksParameters)

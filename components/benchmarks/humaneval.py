@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agentcompass.components.benchmarks._code_answer import find_code
+from agentcompass.components.benchmarks._code_answer import defining_code, find_code
 from agentcompass.components.benchmarks._judge import judge_function, printable
 from agentcompass.components.contracts.attempt import Evidence, Note, Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
@@ -51,7 +51,7 @@ class HumanEvalParameters(BenchmarkParameters):
 
 
 class HumanEval:
-    """The answer's code is judged; without code in the answer, a `solution.py` in the workdir.
+    """The answer's code is judged; if it defines nothing, a `solution.py` in the workdir.
 
     The judge calls the submitted function in a process of its own and compares there: a value
     that is no plain Python data equals nothing.
@@ -92,9 +92,9 @@ class HumanEval:
     async def collect(
         self, task: Task, env: Environment | None, submission: Submission, desk: ArtifactDesk
     ) -> Submission:
-        """Take `solution.py` as the answer if the answer itself holds no code."""
+        """Take `solution.py` as the answer if the answer itself does not define the function."""
         entry_point, prompt = task.metadata["entry_point"], task.metadata["prompt"]
-        if env is None or find_code(submission.answer or "", entry_point, prompt):
+        if env is None or defining_code(submission.answer or "", entry_point, prompt):
             return submission
         with contextlib.suppress(OSError, ValueError):
             content = await env.read_file(SOLUTION_FILE, max_bytes=SOLUTION_FILE_MAX_BYTES)
@@ -144,4 +144,4 @@ def _sample(row: Mapping[str, str]) -> Sample:
     )
 
 
-COMPONENT = Component(version="1", create=HumanEval, parameters=HumanEvalParameters)
+COMPONENT = Component(version="2", create=HumanEval, parameters=HumanEvalParameters)

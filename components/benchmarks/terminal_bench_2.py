@@ -32,4 +32,4 @@ def create(parameters: TerminalBench2Parameters) -> HarborTasks:
     )
 
 
-COMPONENT = Component(version="1", create=create, parameters=TerminalBench2Parameters)
+COMPONENT = Component(version="2", create=create, parameters=TerminalBench2Parameters)

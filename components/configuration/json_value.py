@@ -1,4 +1,4 @@
-"""Read what a flag such as `--benchmark-params` was given: a JSON object, or `@file`.
+"""Read what a flag such as `--benchmark-params` was given: a JSON value, or `@file`.
 
 Strict where a lenient reader would change a value behind the user's back: keys given twice,
 NaN and Infinity, numbers too large to hold and broken text are refused, never repaired.
@@ -11,13 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from agentcompass.components.configuration.showing import may_hold_secret
 from agentcompass.components.configuration.yaml_value import read_yaml
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.user_path import user_path
 
 _SHOWN = 24  # characters shown on either side of a mistake
-_MAY_HOLD_SECRETS = re.compile(
-    r"headers|authorization|api.?key|access.?token|secret|password|\benv\b|\bsk-", re.IGNORECASE
-)
 
 _KINDS = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
 
@@ -28,18 +27,21 @@ def read_object(text: str, field: str) -> dict[str, Any]:
     RequestError names the field, the place of the mistake (line and column from 1) and, unless a
     secret may stand there, the text around it.
     """
-    if text.startswith("@"):
-        value, source = _read_file(text[1:], field), text
-        if value is None and text.endswith((".yaml", ".yml")):
-            return {}  # nothing but comments
-    else:
-        value, source = read_json(text, field), "the value"
+    value = read_value(text, field)
+    if value is None and text.endswith((".yaml", ".yml")):
+        return {}  # nothing but comments
     if isinstance(value, dict):
         return value
     kind = _KINDS.get(type(value), "a number")
+    source = text if text.startswith("@") else "the value"
     raise RequestError(
         field, f"{source} is {kind}, and an object is needed", 'write it as {"name": value}'
     )
+
+
+def read_value(text: str, field: str) -> Any:
+    """Any JSON value written in `text`, or in the file it names with `@`."""
+    return _read_file(text[1:], field) if text.startswith("@") else read_json(text, field)
 
 
 def read_json(text: str, field: str) -> Any:
@@ -103,7 +105,7 @@ class _Refusal:
 
 def _malformed(text: str, error: json.JSONDecodeError, field: str) -> RequestError:
     problem = f"not valid JSON at line {error.lineno}, column {error.colno}"
-    if not _MAY_HOLD_SECRETS.search(text):
+    if not may_hold_secret(text):
         before, after = text[: error.pos][-_SHOWN:], text[error.pos :][:_SHOWN]
         place = f"after {before!r} comes {after!r}" if after else f"it ends after {before!r}"
         problem += f": {place if before else f'it starts with {after!r}'}"
@@ -138,7 +140,7 @@ def _advice(text: str, error: json.JSONDecodeError, field: str) -> str:
 
 
 def _read_file(name: str, field: str) -> Any:
-    path = Path(name).expanduser()
+    path = user_path(name, field)
     suffix = path.suffix.lower()
     if suffix not in (".json", ".yaml", ".yml"):
         raise RequestError(

@@ -28,8 +28,14 @@ from agentcompass.components.contracts.errors import RequestError
 PROJECT_FILE = "agentcompass.yaml"
 BY_ID = ("benchmarks", "harnesses", "environments", "analyzers")
 SECTIONS = (*BY_ID, "execution", "runtime")
-TRUSTED_ONLY = ("recipe_dirs", "auto_install_dependencies")
-"""Keys of `runtime` that load code: a cloned project's file must never say them."""
+TRUSTED_ONLY = {
+    "runtime.recipe_dirs": "which code is loaded",
+    "runtime.auto_install_dependencies": "which code is loaded",
+    "environments.host_process.setup.commands": "what is run on this machine",
+    "environments.host_process.setup.files": "what is copied from this machine",
+    "execution.analysis_params.model_check": "which endpoint is sent records and a key",
+}
+"""What a cloned project's file must never say."""
 
 Trust = Literal["user", "project", "given"]
 
@@ -108,12 +114,19 @@ def _check(values: Mapping[str, Any], name: str, trust: Trust) -> None:
         for key, inner in content.items():
             if section in BY_ID and not isinstance(inner, Mapping):
                 raise RequestError(f"{name}: {section}.{key}", "is not a mapping of parameters")
-            if section == "runtime" and key in TRUSTED_ONLY and trust == "project":
-                raise RequestError(
-                    f"{name}: runtime.{key}",
-                    "a project's file cannot say which code is loaded",
-                    f"set it in {users_file()}, or give it on the command line",
-                )
+    for place, what in TRUSTED_ONLY.items() if trust == "project" else ():
+        if _at(values, place) is not None:
+            raise RequestError(
+                f"{name}: {place}",
+                f"a project's file cannot say {what}",
+                f"set it in {users_file()}, or give it on the command line",
+            )
+
+
+def _at(values: Any, place: str) -> Any:
+    for key in place.split("."):
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
 
 
 def merge_layers(layers: Sequence[Layer]) -> Configuration:

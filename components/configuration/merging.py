@@ -5,16 +5,23 @@ from typing import Any
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings merge key by key; lists and scalars of `over` replace, and so do network policies
-    ({allow: …}, {deny: …}) and the two ways to name an image."""
+    """Mappings merge key by key; lists and scalars of `over` replace, and so do the policies under
+    `network` ({allow: …}, {deny: …}) and the two ways to name an image under `setup`."""
+    return _merged(under, over, "")
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """`name`: the key under which they stand; a variable may be called `image`, too."""
     result = dict(under)
-    for one, other in (("image", "build"), ("build", "image")):
+    for one, other in (("image", "build"), ("build", "image")) if name == "setup" else ():
         if over.get(one) is not None and other not in over:
             result.pop(other, None)
     for key, value in over.items():
         below = result.get(key)
-        deep = isinstance(below, Mapping) and isinstance(value, Mapping) and not _policy(value)
-        result[key] = merged(below, value) if deep else value  # type: ignore[arg-type]
+        whole = name == "network" and isinstance(value, Mapping) and _policy(value)
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and not whole:
+            value = _merged(below, value, str(key))
+        result[key] = value
     return result
 
 

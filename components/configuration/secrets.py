@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import ModelSpec, SecretReference
@@ -28,6 +28,7 @@ HELD_VARIABLE = "AGENTCOMPASS_VARIABLE_"
 NO_KEY = "none"
 """Given as a key, in any case: the endpoint wants none. No secret, and no variable's name."""
 _KEY_LIKE = re.compile(r"(?i)key|token|secret|sig|passw|auth|cred")
+_AUTHORITY = re.compile(r"\s*((?:[A-Za-z][\w+.-]*:)?//|)([^/?#]*)")
 
 _held: ContextVar[Mapping[str, str]] = ContextVar(
     "agentcompass_secrets", default=MappingProxyType({})
@@ -45,12 +46,18 @@ def holding(secrets: Mapping[str, str]) -> Iterator[None]:
 
 
 def hide(
-    model: str, base_url: str, api_key: str, protocol: tuple[str, ...], params: Mapping[str, Any]
+    model: str,
+    base_url: str,
+    api_key: str,
+    protocol: tuple[str, ...],
+    params: Mapping[str, Any],
+    field: str = "model-base-url",
 ) -> tuple[ModelSpec, dict[str, str]]:
     """Split what a user typed about a model into a spec without secrets and the secrets to hold.
 
     The key, credentials in the URL, key-like values of its query and every header's value are
-    taken out; what is already a reference stays one.
+    taken out; what holds a reference stays as it is. RequestError names `field` if the URL is
+    none.
     """
     held: dict[str, str] = {}
     reference = None
@@ -64,19 +71,13 @@ def hide(
             reference = SecretReference(env=match[1] if match else HELD_KEY)
         if not (match or block):
             held[HELD_KEY] = api_key
-    credentials, at, _ = urlsplit(base_url).netloc.rpartition("@")
-    if at and not REFERENCE.fullmatch(credentials):
-        held[HELD_URL] = credentials
-        base_url = base_url.replace(f"{credentials}@", f"${{{HELD_URL}}}@", 1)
-    base_url = _hide_query(base_url, held)
+    base_url = _hide_query(_hide_credentials(_split(base_url, field), held), held)
     headers = params.get("headers")
     if isinstance(headers, Mapping):
         shown = {}
         for name, value in headers.items():
-            variable = HELD_HEADER + re.sub(r"\W", "_", str(name)).upper()
             if isinstance(value, str) and value and not REFERENCE.search(value):
-                held[variable] = value
-                value = f"${{{variable}}}"
+                value = _hold(value, HELD_HEADER + str(name), held)
             shown[name] = value
         params = {**params, "headers": shown}
     spec = ModelSpec(
@@ -85,15 +86,52 @@ def hide(
     return spec, held
 
 
+def _split(base_url: str, field: str) -> tuple[str, str, str]:
+    """What stands before the host's credentials, these, and the rest, beginning with `@`; without
+    a scheme, too, which is an address that somebody forgot to finish."""
+    try:
+        urlsplit(base_url)
+    except ValueError:
+        shown = base_url.rpartition("@")[2].partition("?")[0]
+        raise RequestError(
+            field, f"{shown!r} is no HTTP address", "write it like https://host/v1"
+        ) from None
+    found = _AUTHORITY.match(base_url)
+    credentials, at, _ = found[2].rpartition("@") if found else ("", "", "")
+    if not (found and at):
+        return base_url, "", ""
+    return found[1], credentials, base_url[found.start(2) + len(credentials) :]
+
+
+def _hide_credentials(address: tuple[str, str, str], held: dict[str, str]) -> str:
+    before, credentials, rest = address
+    if credentials and not REFERENCE.search(credentials):
+        credentials = _hold(credentials, HELD_URL, held)
+    return before + credentials + rest
+
+
 def _hide_query(base_url: str, held: dict[str, str]) -> str:
-    """The address with the values of key-like query parameters replaced by references."""
-    for name, value in parse_qsl(urlsplit(base_url).query):
-        if _KEY_LIKE.search(name) and not REFERENCE.search(value):
-            variable = HELD_QUERY + re.sub(r"\W", "_", name).upper()
-            for written in (value, quote(value, safe=""), quote_plus(value)):
-                base_url = base_url.replace(f"{name}={written}", f"{name}=${{{variable}}}")
-            held[variable] = quote(value, safe="")
-    return base_url
+    """The address with the values of key-like query parameters, as they are written there,
+    replaced by references."""
+    address, sharp, fragment = base_url.partition("#")
+    place, mark, query = address.partition("?")
+    shown = []
+    for pair in query.split("&"):
+        written, equals, value = pair.partition("=")
+        name = unquote_plus(written)
+        if value and names_query_secret(name) and not REFERENCE.search(value):
+            value = _hold(value, HELD_QUERY + name, held)
+        shown.append(written + equals + value)
+    return place + mark + "&".join(shown) + sharp + fragment
+
+
+def _hold(value: str, name: str, held: dict[str, str]) -> str:
+    """A reference to it; `X-Key` beside `X_Key`, and a parameter given twice, keep their values."""
+    variable = re.sub(r"\W", "_", name).upper()
+    while held.get(variable, value) != value:
+        variable += "_"
+    held[variable] = value
+    return f"${{{variable}}}"
 
 
 def expand(text: str, field: str, seen: list[str]) -> str:
@@ -112,10 +150,15 @@ def looks_secret(name: str) -> bool:
     return bool(_KEY_LIKE.search(name))
 
 
+def names_query_secret(name: str) -> bool:
+    """A parameter of this name in an address probably holds a secret."""
+    return looks_secret(name) or "code" in name.lower()
+
+
 def shell_secrets(values: Iterable[str]) -> list[str]:
     """What these values take from the environment, where a variable's name tells of a secret, and
     what is held for them."""
-    names = [found[1] for value in values if (found := REFERENCE.fullmatch(value))]
+    names = [found[1] for value in values for found in REFERENCE.finditer(value)]
     held = [value for name in names if (value := held_variable(name))]
     return held + [os.environ[n] for n in names if looks_secret(n) and os.environ.get(n)]
 

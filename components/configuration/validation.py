@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from agentcompass.components.configuration.showing import below_variables, may_hold_secret
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.invalid import own_words
@@ -41,10 +42,19 @@ def _explain(model: type[BaseModel], problem: ErrorDetails, field: str) -> Reque
         return RequestError(path, "unknown key", nearest(str(problem["loc"][-1]), known))
     given = repr(problem["input"])
     shown = given if len(given) <= 60 else given[:57] + "…"
-    if ours := own_words(problem):
-        return RequestError(path, ours if given in ours else f"{ours} (given: {shown})")
-    message = problem["msg"][:1].lower() + problem["msg"][1:]
-    return RequestError(path, f"{message}, not {shown}")
+    places = [*field.split("."), *map(str, problem["loc"])]
+    hidden = below_variables(places) or may_hold_secret(f"{places[-1]}: {given}")
+    message = own_words(problem)
+    if hidden:
+        message = (message or problem["msg"]).replace(given, "it")
+        return RequestError(path, f"{_lower(message)} (not shown: it may hold a secret)")
+    if message:
+        return RequestError(path, message if given in message else f"{message} (given: {shown})")
+    return RequestError(path, f"{_lower(problem['msg'])}, not {shown}")
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
 
 
 def _path(field: str, location: tuple[int | str, ...]) -> str:
@@ -55,6 +65,8 @@ def _path(field: str, location: tuple[int | str, ...]) -> str:
 def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
     current: Any = model
     for part in location:
+        if isinstance(part, int):  # a member of a list: the model is the list's
+            continue
         info = current.model_fields.get(part) if hasattr(current, "model_fields") else None
         if info is None:
             return None

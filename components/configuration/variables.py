@@ -1,12 +1,9 @@
 """Environment variables as users give them: checked, and `${NAME}` read where they put it."""
 
-import re
 from collections.abc import Mapping
 
-from agentcompass.components.configuration.secrets import HELD_VARIABLE, held_variable
+from agentcompass.components.configuration.secrets import HELD_VARIABLE, REFERENCE, held_variable
 from agentcompass.components.contracts.errors import RequestError
-
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def resolved(
@@ -19,12 +16,30 @@ def resolved(
     values = {}
     for name, value in variables.items():
         check_name(name, field)
-        if reference := _REFERENCE.fullmatch(value):
+        if reference := REFERENCE.fullmatch(value):
             value = from_shell(reference[1], shell, f"{field}.{name}")
         if "\0" in value:
             raise RequestError(f"{field}.{name}", "the value holds a NUL character")
         values[name] = value
     return values
+
+
+def read_inside(
+    variables: Mapping[str, str], shell: Mapping[str, str], field: str = "env-params.env"
+) -> dict[str, str]:
+    """Of a user's variables: references that stand inside a text replaced from `shell`. A value
+    that is exactly one stays: it is read when a sandbox opens, and shown by its name until then."""
+
+    found = {}
+    for name, value in variables.items():
+        place = f"{field}.{name}"
+        whole = REFERENCE.fullmatch(value)
+        found[name] = value if whole else _read(value, shell, place)
+    return found
+
+
+def _read(text: str, shell: Mapping[str, str], field: str) -> str:
+    return REFERENCE.sub(lambda match: from_shell(match[1], shell, field), text)
 
 
 def from_shell(name: str, shell: Mapping[str, str], field: str) -> str:

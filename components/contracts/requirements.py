@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -20,19 +21,29 @@ SandboxPhase = Literal["baseline", "run", "evaluation"]
 collected; `evaluation`: the grader works."""
 
 _HOST = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
-_ADDRESS = re.compile(r"[0-9a-f:.]+(/[0-9]{1,3})?")
+_ADDRESS = re.compile(r"[0-9a-f]*:[0-9a-f:.]*(/[0-9]+)?|[0-9.]+(/[0-9]+)?")
+"""Or what looks like one: a name has a letter in it."""
 
 
 def _host(text: str) -> str:
     host, _, port = text.strip().lower().rstrip(".").rpartition(":")
     if not host or not port.isdigit() or ":" in host:  # no port, or an IPv6 address
         host, port = text.strip().lower().rstrip("."), ""
-    if not (_HOST.fullmatch(host) or _ADDRESS.fullmatch(host)) or (port and int(port) > 65535):
+    known = _is_address(host) if _ADDRESS.fullmatch(host) else bool(_HOST.fullmatch(host))
+    if not known or (port and int(port) > 65535):
         raise ValueError(
             f"{text!r} is not a host (give a name, *.name, an address or a range of addresses, "
             "each with :port if wanted)"
         )
     return f"{host}:{int(port)}" if port else host
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 Host = Annotated[str, AfterValidator(_host)]

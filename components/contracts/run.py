@@ -97,15 +97,15 @@ class ExecutionSettings(Frozen):
     setup_timeout_seconds: Seconds | None = None
     """Opening the sandbox and preparing the task. None: the task's own limit, else 600."""
     run_timeout_seconds: Seconds | None = None
-    """The agent's work. None: the task's own limit, else the benchmark's, else 3600."""
+    """The agent's work. None: the task's own limit, else 3600."""
     finalization_grace_seconds: Seconds = 10
     """How long a harness stopped at its deadline may take to end."""
     artifact_prepare_timeout_seconds: Seconds = 120
     """Capturing what the agent left."""
     evaluation_timeout_seconds: Seconds | None = None
-    """Judging. None: the task's own limit, else the benchmark's, else 600."""
+    """Judging. None: the task's own limit, else 600."""
     timeout_multiplier: Annotated[float, Field(gt=0)] = 1.0
-    """Stretches every deadline."""
+    """Stretches every deadline, not the grace after it."""
     output_limit_kb: Annotated[int, Field(ge=1)] = 256
     """Kept of each stream of each command: head and tail."""
     artifact_limits: ArtifactLimits = ArtifactLimits()

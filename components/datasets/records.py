@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.datasets.hub import HubSource, read_hub
 from agentcompass.components.datasets.local import read_local
 
@@ -58,7 +59,7 @@ def load_records(
                 "a local file has no revision",
                 "leave out `revision` or `data_path`",
             )
-        path = Path(data_path).expanduser()
+        path = user_path(data_path, "benchmark-params.data_path")
         field, source, commit = "benchmark-params.data_path", path.name, None
         where = str(path)
         located = read_local(path)

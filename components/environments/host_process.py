@@ -49,6 +49,7 @@ from agentcompass.components.contracts.sandbox import (
     Leftover,
     SandboxLabel,
 )
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.contracts.waiting import to_its_end
 from agentcompass.components.environments._host.bubblewrap import (
     Walls,
@@ -207,9 +208,10 @@ class HostProcess:
 
     def _parent(self) -> Path:
         try:
-            return Path(self._parameters.temp_dir or tempfile.gettempdir()).expanduser()
+            place = self._parameters.temp_dir or tempfile.gettempdir()
         except OSError as error:  # no directory for temporary files is writable
             raise _start_failure(error) from error
+        return user_path(place, "env-params.temp_dir")
 
     def _new_root(self, label: SandboxLabel) -> str:
         run, task = _short(label.run_id), _short(label.attempt.task_id)

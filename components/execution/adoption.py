@@ -12,10 +12,17 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Checkpoint
 from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.task import Sample, Task, Verification
+from agentcompass.components.execution.earlier_work import (
+    checkpoints_left,
+    outdated,
+    what_was_tried,
+)
+from agentcompass.components.execution.images_now import is_another
 from agentcompass.components.results.reading import DamagedRecord
 from agentcompass.components.results.store import RunStore
 
@@ -25,6 +32,8 @@ WORKERS = 8
 """Threads that wait for the disk."""
 
 _OTHER_IMAGE = "%s runs again: it was made in image %s, and the image's name means another one now"
+
+_OUTDATED = "%s runs again: rescore kept its verdict, which an earlier grader or setting gave"
 
 SHOWN = 5
 """Ids in a line of the log."""
@@ -40,6 +49,8 @@ class Adopted:
     records: tuple[AttemptRecord, ...] = ()
     checkpoints: dict[int, Checkpoint] = field(default_factory=dict)
     """By attempt: the agent is done, the judge is not."""
+    before: dict[int, AttemptRecord] = field(default_factory=dict)
+    """By attempt: what is known of the tries until now, where the attempt goes on from them."""
 
 
 def adopt(
@@ -54,24 +65,25 @@ def adopt(
 
     `images`: task id → all names of what its sandbox would be made from now, where known.
     """
-    _tell_of_others(samples, source)
-    now = _Now(plan, verification, images)
+    try:
+        document = source.read_run() or {}
+    except DamagedRecord:  # told where the source was chosen
+        document = {}
+    _tell_of_others(samples, source.run_id, document)
+    now = _Now(plan, verification, images, outdated(document))
 
     def one(sample: Sample) -> tuple[str, Adopted]:
         return sample.task.id, _adopt_task(now, sample, source, target)
 
     with ThreadPoolExecutor(WORKERS) as pool:
         for task_id, adopted in pool.map(one, samples):
-            if adopted.records or adopted.checkpoints:
+            if adopted.records or adopted.checkpoints or adopted.before:
                 yield task_id, adopted
 
 
-def _tell_of_others(samples: Sequence[Sample], source: RunStore) -> None:
+def _tell_of_others(samples: Sequence[Sample], run_id: str, document: Mapping[str, Any]) -> None:
     """Tasks that only one of the two runs has: the earlier score speaks of other tasks."""
-    try:
-        before = dict.fromkeys((source.read_run() or {}).get("tasks", ()))
-    except DamagedRecord:  # told where the source was chosen
-        return
+    before = dict.fromkeys(document.get("tasks", ()))
     now = dict.fromkeys(sample.task.id for sample in samples)
     gone = [task_id for task_id in before if task_id not in now]
     new = [task_id for task_id in now if task_id not in before]
@@ -80,11 +92,11 @@ def _tell_of_others(samples: Sequence[Sample], source: RunStore) -> None:
             "%d tasks of run %s are not in this one, being no longer in the data or not selected: "
             "%s",
             len(gone),
-            source.run_id,
+            run_id,
             _first(gone),
         )
     if new and before:
-        log.warning("%d tasks were not in run %s: %s", len(new), source.run_id, _first(new))
+        log.warning("%d tasks were not in run %s: %s", len(new), run_id, _first(new))
 
 
 def _first(ids: Sequence[str]) -> str:
@@ -99,12 +111,22 @@ class _Now:
     plan: RunPlan
     verification: Callable[[Task], Verification]
     images: Mapping[str, frozenset[str]]
+    outdated: frozenset[tuple[str, int]]
     told: set[str] = field(default_factory=set)
+
+    def stands(self, record: AttemptRecord) -> bool:
+        """It is scored, and would be so now."""
+        key = record.key
+        if record.status != "scored" or key.index > self.plan.request.execution.attempts.k:
+            return False
+        if (key.task_id, key.index) in self.outdated:
+            log.warning(_OUTDATED, key)
+            return False
+        return not self.has_other_image(key, record.image)
 
     def has_other_image(self, key: AttemptKey, image: str | None) -> bool:
         """Not the one that the attempt was made in; says so, once."""
-        names = self.images.get(key.task_id)
-        if not names or image is None or image in names:
+        if not is_another(image, self.images.get(key.task_id)):
             return False
         if str(key) not in self.told:
             log.warning(_OTHER_IMAGE, key, image)
@@ -113,8 +135,9 @@ class _Now:
 
 
 def _adopt_task(now: _Now, sample: Sample, source: RunStore, target: RunStore) -> Adopted:
-    k = now.plan.request.execution.attempts.k
-    records = _records(now, sample, source, k)
+    k, task_id = now.plan.request.execution.attempts.k, sample.task.id
+    told = {record.key.index: record for record in _told(sample, source)}
+    records = [record for record in told.values() if now.stands(record)]
     if records and target is not source:
         records = [
             record.model_copy(update={"origin": record.origin or source.run_id})
@@ -123,43 +146,40 @@ def _adopt_task(now: _Now, sample: Sample, source: RunStore, target: RunStore) -
         for record in records:
             link_attempt(record.key, source, target)
         target.save_records(sample.task, k, sample.content_hash, records)
-    checkpoints = {}
-    if now.plan.request.runtime.checkpoint_resume:
-        done = {record.key.index for record in records}
-        for index in set(range(1, k + 1)) - done:
-            checkpoint = _checkpoint(now, sample, index, source)
-            if checkpoint is not None:
-                link_attempt(checkpoint.key, source, target)
-                checkpoints[index] = checkpoint
-    return Adopted(tuple(records), checkpoints)
+    checkpoints, before = {}, {}
+    done = {record.key.index for record in records}
+    for index in set(range(1, k + 1)) - done:
+        left = checkpoints_left(task_id, index, source)
+        checkpoint = _checkpoint(now, sample, left)
+        if checkpoint is not None:
+            link_attempt(checkpoint.key, source, target)
+            checkpoints[index] = checkpoint
+        tried = what_was_tried(told.get(index), left)
+        if tried is not None and (checkpoint is not None or target is source):
+            before[index] = tried
+    return Adopted(tuple(records), checkpoints, before)
 
 
-def _records(now: _Now, sample: Sample, source: RunStore, k: int) -> list[AttemptRecord]:
-    """The task's scored attempts up to k, if the task and its image are still the same."""
+def _told(sample: Sample, source: RunStore) -> tuple[AttemptRecord, ...]:
+    """The task's records, if the task is still the same."""
     task_id = sample.task.id
     try:
         detail = source.read_detail(task_id)
     except DamagedRecord as error:
         log.warning("%s runs again: %s", task_id, error)
-        return []
+        return ()
     if detail is None:
-        return []
+        return ()
     if detail.content_hash != sample.content_hash:
         log.warning("%s runs again: the task's content changed since %s", task_id, source.run_id)
-        return []
-    kept = []
-    for record in detail.attempts:
-        if record.status != "scored" or record.key.index > k:
-            continue
-        if not now.has_other_image(record.key, record.image):
-            kept.append(record)
-    return kept
+        return ()
+    return detail.attempts
 
 
-def _checkpoint(now: _Now, sample: Sample, index: int, source: RunStore) -> Checkpoint | None:
-    found = kept_checkpoint(sample.task.id, index, source)
-    if found is None:
+def _checkpoint(now: _Now, sample: Sample, left: Sequence[Checkpoint]) -> Checkpoint | None:
+    if not left or not now.plan.request.runtime.checkpoint_resume:
         return None
+    found = left[-1]
     if found.content_hash != sample.content_hash:
         log.warning("%s runs again: the task's content changed since its checkpoint", found.key)
         return None
@@ -169,21 +189,6 @@ def _checkpoint(now: _Now, sample: Sample, index: int, source: RunStore) -> Chec
         log.warning("%s runs again: its grader needs the agent's own sandbox", found.key)
         return None
     return found
-
-
-def kept_checkpoint(task_id: str, index: int, source: RunStore) -> Checkpoint | None:
-    """What the agent left in its last try that came so far."""
-    found = None
-    physical = 1
-    while True:
-        key = AttemptKey(task_id=task_id, index=index, physical=physical)
-        if not source.folder.attempt(key).is_dir():
-            return found
-        try:
-            found = source.read_checkpoint(key) or found
-        except DamagedRecord as error:
-            log.warning("what %s left is not used: %s", key, error)
-        physical += 1
 
 
 def link_attempt(key: AttemptKey, source: RunStore, target: RunStore) -> None:

@@ -9,7 +9,7 @@ from agentcompass.components.contracts.attempt import Checkpoint, Submission
 from agentcompass.components.contracts.errors import AgentCompassError, Code, Phase
 from agentcompass.components.contracts.protocols import Harness, ModelClient, SolutionHarness
 from agentcompass.components.contracts.sandbox import Environment
-from agentcompass.components.execution.collecting import collect
+from agentcompass.components.execution.collecting import checked, collect
 from agentcompass.components.execution.deadlines import (
     deadlines,
     until_overrun,
@@ -113,7 +113,8 @@ async def _run(
     log: TrajectoryLog,
     desk: AttemptDesk,
 ) -> tuple[Submission, bool]:
-    """The harness's submission, and whether it was stopped at the run deadline.
+    """The harness's submission, and whether it was stopped at the run deadline; what ended with
+    none then is a submission that says so.
 
     The agent ran out of time, unless one unanswered call to the model took most of it.
     """
@@ -145,7 +146,11 @@ async def _run(
 async def _try(
     job: Job, parts: Parts, env: Environment | None, model: ModelClient, log: TrajectoryLog
 ) -> Submission:
+    submission: object
     if parts.harness.needs.solution:
         solution = parts.benchmark.solution(job.sample)
-        return await cast(SolutionHarness, parts.harness).play(job.task, solution, env, log)
-    return await cast(Harness, parts.harness).run(job.task, env, model, log)
+        player = cast(SolutionHarness, parts.harness)
+        submission = await player.play(job.task, solution, env, log)
+    else:
+        submission = await cast(Harness, parts.harness).run(job.task, env, model, log)
+    return checked(submission, "the harness")

@@ -19,6 +19,7 @@ from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import ExecutionSettings, RunRequest
 from agentcompass.components.execution.advice import Attempts, analysis_markdown
 from agentcompass.components.execution.analyzer_post import AnalyzerPost
+from agentcompass.components.execution.desk import one_line
 from agentcompass.components.execution.finished_attempts import finished_attempts
 from agentcompass.components.execution.missing import missing
 from agentcompass.components.execution.model_check import check_findings
@@ -26,6 +27,7 @@ from agentcompass.components.execution.model_check_outcome import CheckOutcome
 from agentcompass.components.execution.model_check_settings import MODEL_CHECK, model_check
 from agentcompass.components.execution.repeating import way_on
 from agentcompass.components.registry import registry
+from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.names import safe_name
 from agentcompass.components.results.reading import DamagedRecord
 from agentcompass.components.results.store import RunStore
@@ -43,6 +45,7 @@ class Analysis:
 
     folder: Path
     attempts: Attempts
+    masker: Masker
     reports: dict[str, Report] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Analyzer → what went wrong in it, one line."""
@@ -64,7 +67,7 @@ def analyze(
     that is asked about suspicious findings, until `stopped`. RequestError names what is wrong in
     it; DamagedRecord a detail that cannot be read.
     """
-    analysis = Analysis(folder or store.folder.analysis, Attempts())
+    analysis = Analysis(folder or store.folder.analysis, Attempts(), store.masker)
     check_params(params or {})
     asked = model_check(params or {})
     posts = _created(params or {}, analysis)
@@ -192,7 +195,7 @@ class _guarded:  # noqa: N801  a context manager, used like a function
         if not isinstance(error, Exception):  # an analyzer may fail in any way; Ctrl-C is none
             return False
         self.failed = True
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        reason = one_line(error, self.analysis.masker)
         log.warning("analyzer %s failed %s: %s", self.name, self.where, reason)
         log.debug("analyzer %s failed", self.name, exc_info=error)
         self.analysis.failed[self.name] = f"{self.where}: {reason}"

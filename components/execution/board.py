@@ -22,6 +22,7 @@ class Board:
         """The counts, always true; `look` adds the score and the time left."""
         self._score = score or ScoreSoFar()
         self._time_left = TimeLeft()
+        self._to_be_tried_again: dict[tuple[str, int], AttemptRecord] = {}
         self._seen: Progress | None = None
         self._next_look = 0.0
         self._changed = False
@@ -45,6 +46,7 @@ class Board:
         return self._seen
 
     def started(self, key: AttemptKey) -> None:
+        self._to_be_tried_again.pop(_place(key), None)
         self._time_left.started(_place(key), time.monotonic())
         self._set(running=self.progress.running + 1)
 
@@ -55,9 +57,11 @@ class Board:
         if record is not None:
             self._count(record)
 
-    def pauses(self, key: AttemptKey, seconds: float) -> None:
-        """One running attempt less; another try of it comes after a pause."""
+    def pauses(self, key: AttemptKey, seconds: float, record: AttemptRecord) -> None:
+        """One running attempt less; another try of it comes after a pause. The record counts if
+        the run is over before that."""
         now = time.monotonic()
+        self._to_be_tried_again[_place(key)] = record
         self._time_left.ended(_place(key), now, for_good=False)
         self._time_left.pauses(now + seconds)
         self._set(running=self.progress.running - 1)
@@ -71,15 +75,21 @@ class Board:
         self._count(record)
 
     def close(self, state: str) -> None:
+        while self._to_be_tried_again:
+            record = next(iter(self._to_be_tried_again.values()))
+            self._count(record, by_itself=False)
         self._set(state=state, expected_seconds_left=None)
 
-    def _count(self, record: AttemptRecord) -> None:
+    def _count(self, record: AttemptRecord, *, by_itself: bool = True) -> None:
+        """An attempt that did not end by itself says nothing of the score so far."""
+        self._to_be_tried_again.pop(_place(record.key), None)
         now, owners = self.progress, dict(self.progress.unscored_by_owner)
         if record.failure is not None:
             owner = POLICIES[record.failure.code].owner
             owners[owner] = owners.get(owner, 0) + 1
-        self._score.add(record)
-        self._changed = True
+        if by_itself:
+            self._score.add(record)
+            self._changed = True
         self._set(
             scored=now.scored + (record.status == "scored"),
             unscored=now.unscored + (record.status == "unscored"),

@@ -1,6 +1,7 @@
 """What the agent left, taken out of its sandbox; and what becomes of a sandbox it has wrecked."""
 
 import asyncio
+import errno
 import re
 
 from agentcompass.components.contracts.attempt import Submission
@@ -13,6 +14,10 @@ from agentcompass.components.execution.deadlines import within
 PROBE_SECONDS = 30.0
 _NO_PROGRAM = re.compile(r"exit 12[67]|not found|permission denied|cannot fork|is gone", re.I)
 """Of a script that worked before the agent came: what it needs has been taken away."""
+
+_PATH_ERRORS = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+_PATH_ERROR_NUMBERS = frozenset([errno.ELOOP, errno.ENAMETOOLONG, errno.ENOSYS])
+"""Links in a circle; a path too long; the programs are gone with which a provider reads it."""
 
 
 async def collect(
@@ -31,9 +36,10 @@ async def collect(
     """
     try:
         collecting = benchmark.collect(task, env, submission, desk)
-        return await within(seconds, Code.ARTIFACT_TIMEOUT, collecting)
-    except OSError as error:  # of a path in the sandbox: the provider's own trouble has a code
-        if env is None:
+        left = await within(seconds, Code.ARTIFACT_TIMEOUT, collecting)
+        return checked(left, "the benchmark's collect")
+    except OSError as error:
+        if env is None or not _of_a_path_inside(error, env):
             raise
         reason = str(error)
     except AgentCompassError as error:
@@ -42,6 +48,26 @@ async def collect(
         reason = str(error)
     desk.note(Code.SUBMISSION_EMPTY, f"what the agent left cannot be read: {reason}")
     return submission
+
+
+def checked(submission: object, made_by: str) -> Submission:
+    """What a plugin returned, if it is a submission; anything else is its fault, told as such
+    in the phase that it was made in."""
+    if not isinstance(submission, Submission):
+        kind = type(submission).__name__
+        raise TypeError(f"{made_by} returned {kind!r}, not a Submission")
+    return submission
+
+
+def _of_a_path_inside(error: OSError, env: Environment) -> bool:
+    """What the agent did to a path in its sandbox, not a shortage or a broken connection of ours.
+
+    Providers have codes for their own troubles, a full disk included; so in a sandbox with a disk
+    of its own, it is that one that is full.
+    """
+    if error.errno == errno.ENOSPC:
+        return getattr(env, "disk_limited", False)
+    return isinstance(error, _PATH_ERRORS) or error.errno in _PATH_ERROR_NUMBERS
 
 
 async def _wrecked_by_agent(env: Environment, error: AgentCompassError) -> bool:

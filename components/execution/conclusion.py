@@ -71,6 +71,7 @@ def write_numbers(
         primary=plan.primary,
         unscored=parameters.unscored,
         aggregation=parameters.aggregation,
+        score_range=benchmark.score_range if benchmark is not None else None,
     )
     store.write_metrics(metrics)
     write_attempts(store.folder.attempts_parquet, store.details())

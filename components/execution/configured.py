@@ -15,6 +15,7 @@ from agentcompass.components.configuration.layers import (
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.run import ExecutionSettings, RuntimeSettings
+from agentcompass.components.execution.provider_names import check_provider_names
 from agentcompass.components.registry import registry
 
 MODELS: Mapping[str, type[BaseModel]] = {
@@ -38,7 +39,9 @@ def _check(layer: Layer) -> None:
             for component_id, params in values.items():
                 _check_component(section, component_id, params, place)
         else:
-            validate(MODELS[section], values, place)
+            settings = validate(MODELS[section], values, place)
+            if isinstance(settings, RuntimeSettings):
+                check_provider_names(settings, place)
 
 
 def _check_component(

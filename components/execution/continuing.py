@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.task import Sample
 from agentcompass.components.execution.fingerprint import differences
+from agentcompass.components.execution.images_now import images_now, is_another
 from agentcompass.components.execution.open_run import OpenRun
 from agentcompass.components.results.reading import DamagedRecord
 
@@ -37,7 +38,7 @@ def go_on(run: OpenRun, samples: Sequence[Sample]) -> None:
         raise RequestError(
             "retry", f"task {gone[0]} of run {store.run_id} is no longer in the data", _WAY_OUT
         )
-    before, damaged = {}, []
+    damaged, images = [], images_now(run.parts, samples)
     for sample in samples:
         task_id = sample.task.id
         try:
@@ -52,14 +53,18 @@ def go_on(run: OpenRun, samples: Sequence[Sample]) -> None:
                 "retry", f"task {task_id} of run {store.run_id} changed since", _WAY_OUT
             )
         for record in detail.attempts:
-            light = record.model_copy(update={"submission": None, "verdict": None})
-            before[task_id, record.key.index] = light
+            if record.status == "scored" and is_another(record.image, images.get(task_id)):
+                raise RequestError(
+                    "retry",
+                    f"{record.key} of run {store.run_id} was made in image {record.image}, and "
+                    "the image's name means another one now",
+                    _WAY_OUT,
+                )
     for record_error in damaged:
         path = record_error.path
         log.warning("%s; it is kept as %s.damaged", record_error, path.name)
         path.replace(path.with_name(f"{path.name}.damaged"))
-    run.adopt_from(store, samples)
-    run.before = {place: record for place, record in before.items() if place not in run.adopted}
+    run.adopt_from(store, samples, images)
     now = datetime.now(UTC).isoformat()
     run.provenance = {
         "started_at": document.get("started_at", now),

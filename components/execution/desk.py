@@ -17,7 +17,11 @@ from agentcompass.components.contracts.errors import AgentCompassError, Code, Ph
 from agentcompass.components.contracts.protocols import ModelClient
 from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.contracts.usage import Usage
+from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.store import RunStore
+
+LONGEST_MESSAGE = 1_000
+"""Characters of a failure's message; the attempt's log has all of it."""
 
 
 class AttemptDesk:
@@ -56,19 +60,24 @@ class AttemptDesk:
     def in_phase(self, phase: Phase, unexpected: Code) -> Iterator[None]:
         """Times what happens, and gives every failure a code and a line in the attempt's log.
 
-        An exception without a code of its own gets `unexpected`.
+        An exception without a code of its own gets `unexpected`. So does one with a code of the
+        agent's work, which is graded all the same, where the agent does not work: a judge's own
+        model may outgrow its context window.
         """
         self.phase, started = phase, time.monotonic()
         try:
             yield
         except AgentCompassError as error:
             self._log(f"{error.code}: {error}")
+            code, message = error.code, str(error)
+            if error.policy.graded and phase is not Phase.RUN:
+                code, message = unexpected, f"{error.code}: {error}"
             # The message travels on, to Prefect and the console.
-            raise AgentCompassError(error.code, self._store.masker.text(str(error))) from error
+            raise AgentCompassError(code, shortened(self._store.masker.text(message))) from error
         except Exception as error:  # the edge of the attempt: whatever a component may raise
             self._log(traceback.format_exc())
             code = Code.ENVIRONMENT_DISK_FULL if _disk_full(error) else unexpected
-            raise AgentCompassError(code, self._store.masker.text(one_line(error))) from error
+            raise AgentCompassError(code, one_line(error, self._store.masker)) from error
         finally:
             spent = time.monotonic() - started
             self._seconds[phase] = self._seconds.get(phase, 0.0) + spent
@@ -102,10 +111,19 @@ class AttemptDesk:
         self._store.append_attempt_log(self._key, f"[{self.phase}] {text.rstrip()}\n")
 
 
-def one_line(error: BaseException) -> str:
-    """The error as one line of at most 500 characters."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:500].rstrip(": ")
+def one_line(error: BaseException, masker: Masker) -> str:
+    """The error as one line of at most 500 characters. Masked before it is cut: half a secret
+    would be found by no masker any more."""
+    text = masker.text(f"{type(error).__name__}: {error}")
+    return " ".join(text.split())[:500].rstrip(": ")
+
+
+def shortened(message: str) -> str:
+    """Its beginning, which says what failed, and its end, where programs say why."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    return f"{message[:half].rstrip()} … {message[-half:].lstrip()}"
 
 
 def _disk_full(error: Exception) -> bool:

@@ -2,12 +2,15 @@
 
 In: benchmark, harness, environment and model with their versions and parameters; per task its
 content hash, which stands beside it in the records. Out, because it changes no result: how much
-runs at once, retries, deadlines, logging, the endpoint's address and key, paths, k, which other
-tasks are selected, and how the headline counts.
+runs at once, retries, logging, the endpoint's address and key, paths, k, which other tasks are
+selected, and how the headline counts. Out as well, though agents may run out of time: deadlines.
+Who changes one takes over what was made under the other.
 """
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +38,7 @@ def fingerprint(plan: RunPlan) -> dict[str, Any]:
     return {
         "benchmark": _component(plan.benchmark, SELECTION),
         "harness": _component(plan.harness, frozenset()),
-        "environment": _component(plan.environment, PLACES),
+        "environment": _with_sources(_component(plan.environment, PLACES)),
         **({"recipes": {one.id: one.version for one in plan.recipes}} if plan.recipes else {}),
         "model": {
             "id": plan.request.model.id,
@@ -68,6 +71,36 @@ def _component(planned: PlannedComponent, without: frozenset[str]) -> dict[str, 
         "version": planned.version,
         "params": {k: v for k, v in planned.params.items() if k not in without},
     }
+
+
+def _with_sources(environment: dict[str, Any]) -> dict[str, Any]:
+    """With the contents of what is put into every sandbox, in the place of its paths here."""
+    params = environment["params"]
+    setup = params.get("setup") or {}
+    if not setup.get("files"):
+        return environment
+    files = {target: _source(path) for target, path in setup["files"].items()}
+    return {**environment, "params": {**params, "setup": {**setup, "files": files}}}
+
+
+def _source(place: str) -> str:
+    """A local file or folder: names, links, contents, and what may be executed."""
+    root, digest = Path(place).expanduser(), hashlib.sha256()
+    try:
+        root = root.resolve(strict=True)
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            mode, content = path.lstat().st_mode, b""
+            if stat.S_ISLNK(mode):
+                content = os.fsencode(path.readlink())
+            elif stat.S_ISREG(mode):
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").digest()
+            name = os.fsencode(path.relative_to(root))
+            kind = stat.S_IFMT(mode) | (mode & 0o100)
+            digest.update(b"%d %d %s %d %s\n" % (kind, len(name), name, len(content), content))
+    except OSError:  # whoever opens a sandbox with it tells
+        return place
+    return digest.hexdigest()[:16]
 
 
 def _content(value: Any) -> str:

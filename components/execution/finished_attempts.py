@@ -7,12 +7,12 @@ together here, without a score and without usage, which is part of the attempt's
 
 import logging
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 from agentcompass.components.contracts.analysis import FinishedAttempt
 from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Detail, Note
 from agentcompass.components.contracts.errors import Phase
+from agentcompass.components.execution.earlier_work import tries_on_disk
 from agentcompass.components.results.reading import DamagedRecord
 from agentcompass.components.results.store import RunStore
 
@@ -54,7 +54,7 @@ def _earlier_tries(
     store: RunStore, detail: Detail, counted: AttemptRecord, unreadable: list[str]
 ) -> Iterator[FinishedAttempt]:
     failures = _failures_by_try(counted)
-    for number in sorted({*_tries_on_disk(store, counted.key), *failures} - {counted.key.physical}):
+    for number in sorted({*tries_on_disk(store, counted.key), *failures} - {counted.key.physical}):
         key = counted.key.model_copy(update={"physical": number})
         trajectory = _read(store.read_trajectory, key, unreadable)
         left = _read(store.read_checkpoint, key, unreadable)
@@ -72,19 +72,6 @@ def _earlier_tries(
         )
         alone = detail.model_copy(update={"attempts": (record,)})
         yield FinishedAttempt(alone, record, trajectory, number)
-
-
-def _tries_on_disk(store: RunStore, key: AttemptKey) -> Iterator[int]:
-    first = store.folder.attempt(key.model_copy(update={"physical": 1}))
-    if first.is_dir():
-        yield 1
-    for path in _folders(first / "retries"):
-        if path.name.isascii() and path.name.isdigit() and not path.name.startswith("0"):
-            yield int(path.name)
-
-
-def _folders(path: Path) -> list[Path]:
-    return [one for one in path.iterdir() if one.is_dir()] if path.is_dir() else []
 
 
 def _failures_by_try(record: AttemptRecord) -> dict[int, Note]:

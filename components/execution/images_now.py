@@ -26,6 +26,12 @@ def images_now(parts: Parts, samples: Sequence[Sample]) -> Mapping[str, frozense
     return {task_id: names[_key(wanted)] for task_id, wanted in required.items()}
 
 
+def is_another(image: str | None, names: frozenset[str] | None) -> bool:
+    """Whether what was made in this image would be made in another one now. One that is not known
+    is never taken for another."""
+    return bool(names) and image is not None and image not in (names or ())
+
+
 async def _asked(
     provider: KnowsImages, required: Sequence[Requirements]
 ) -> Mapping[str, frozenset[str]]:

@@ -8,13 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Checkpoint
+from agentcompass.components.contracts.attempt import (
+    AttemptKey,
+    AttemptRecord,
+    Checkpoint,
+    Detail,
+)
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.task import Sample
-from agentcompass.components.execution.adoption import WORKERS, kept_checkpoint, link_attempt
+from agentcompass.components.execution.adoption import WORKERS, link_attempt
+from agentcompass.components.execution.earlier_work import (
+    checkpoints_left,
+    outdated,
+    what_was_tried,
+)
+from agentcompass.components.execution.fingerprint import differences
 from agentcompass.components.execution.open_run import OpenRun
 from agentcompass.components.execution.rebuilding import planned
+from agentcompass.components.results.masking import MASK
 from agentcompass.components.results.paths import RunFolder
 from agentcompass.components.results.reading import read_record
 from agentcompass.components.results.store import RunStore
@@ -51,12 +63,16 @@ class _Found:
 
     checkpoints: list[Checkpoint] = field(default_factory=list)
     before: list[AttemptRecord] = field(default_factory=list)
-    """The earlier outcomes of what is judged again, light."""
+    """What is known of what is judged again, light."""
     kept: list[AttemptRecord] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     """Why each of `kept` stands as it was."""
     changed: bool = False
     """Its content is another one now: files, tests or key."""
+    told_another: bool = False
+    """What the agent was told is another text now."""
+    as_it_was: Sample | None = None
+    """The task as it was, where every outcome of it is kept."""
 
 
 def take_over(run: OpenRun, source: RunStore, samples: Sequence[Sample]) -> None:
@@ -65,8 +81,11 @@ def take_over(run: OpenRun, source: RunStore, samples: Sequence[Sample]) -> None
     The earlier run is only read.
     """
     run.rescored_from = source.run_id
+    document, plan = planned(source)
     kept: list[dict[str, object]] = []
     changed: list[str] = []
+    other_conditions = bool(differences(document.get("fingerprint", {}), run.fingerprint))
+    outdated_then = outdated(document)
     with ThreadPoolExecutor(WORKERS) as pool:
         for sample, found in zip(
             samples, pool.map(partial(_task, run, source), samples), strict=True
@@ -76,13 +95,17 @@ def take_over(run: OpenRun, source: RunStore, samples: Sequence[Sample]) -> None
                 run.checkpoints[task_id, checkpoint.key.index] = checkpoint
             for record in found.before:
                 run.before[task_id, record.key.index] = record
+            if found.as_it_was is not None:
+                run.as_it_was[task_id] = found.as_it_was
+            other = other_conditions or found.changed or found.told_another
             for record, reason in zip(found.kept, found.reasons, strict=True):
-                run.adopted[task_id, record.key.index] = record.value
+                place = task_id, record.key.index
+                run.adopted[place] = record.value
                 run.board.adopted(record)
-                kept.append({"task_id": task_id, "attempt": record.key.index, "why": reason})
+                told: dict[str, object] = {"task_id": task_id, "attempt": place[1], "why": reason}
+                kept.append({**told, "outdated": other or place in outdated_then})
             if found.changed and found.checkpoints:
                 changed.append(task_id)
-    document, plan = planned(source)
     run.provenance = {
         "rescored": {
             "run_id": source.run_id,
@@ -102,37 +125,49 @@ def _task(run: OpenRun, source: RunStore, sample: Sample) -> _Found:
     found, k = _Found(), run.plan.request.execution.attempts.k
     detail = source.read_detail(sample.task.id)
     records = {record.key.index: record for record in (detail.attempts if detail else ())}
-    task, content_hash = sample.task, sample.content_hash
-    other_task = detail is not None and detail.instruction != clean_text(task.instruction)[0]
-    found.changed = detail is not None and detail.content_hash != content_hash
+    if detail is not None:
+        found.changed = detail.content_hash != sample.content_hash
+        found.told_another = _told_another(detail, found.changed, sample, run.store)
     for index in range(1, k + 1):
         record = records.get(index)
-        checkpoint = kept_checkpoint(task.id, index, source)
-        reason = "what the agent was told is another text now" if other_task else ""
-        reason = reason or _unfit(run, sample, checkpoint)
-        if not reason and checkpoint is not None:
+        left = checkpoints_left(sample.task.id, index, source)
+        reason = "what the agent was told is another text now" if found.told_another else ""
+        reason = reason or _unfit(run, sample, left)
+        if not reason:
+            checkpoint = left[-1]
             link_attempt(checkpoint.key, source, run.store)
             shutil.rmtree(run.store.folder.verification(checkpoint.key), ignore_errors=True)
             found.checkpoints.append(checkpoint)
-            if record is not None:
-                light = {"submission": None, "verdict": None}
-                found.before.append(record.model_copy(update=light))
+            if (tried := what_was_tried(record, left)) is not None:
+                found.before.append(tried)
         elif record is not None and record.status != "skipped":
             link_attempt(record.key, source, run.store)
             origin = {"origin": record.origin or source.run_id}
             found.kept.append(record.model_copy(update=origin))
             found.reasons.append(reason)
     if found.kept:
-        if other_task and detail is not None:
-            task = task.model_copy(update={"instruction": detail.instruction})
-            content_hash = detail.content_hash
-        run.store.save_records(task, k, content_hash, found.kept)
+        if detail is not None and not found.checkpoints:
+            task = sample.task.model_copy(update={"instruction": detail.instruction})
+            then = {"task": task, "content_hash": detail.content_hash}
+            found.as_it_was = sample.model_copy(update=then)
+        as_told = found.as_it_was or sample
+        run.store.save_records(as_told.task, k, as_told.content_hash, found.kept)
     return found
 
 
-def _unfit(run: OpenRun, sample: Sample, checkpoint: Checkpoint | None) -> str:
+def _told_another(detail: Detail, changed: bool, sample: Sample, store: RunStore) -> bool:
+    """Whether the agent was told another text, as far as the records tell. Where a secret is
+    masked in that, which may be unknown here, the task's hash decides."""
+    then, now = (
+        clean_text(store.masker.text(text))[0]
+        for text in (detail.instruction, sample.task.instruction)
+    )
+    return bool(then != now and (changed or MASK not in then))
+
+
+def _unfit(run: OpenRun, sample: Sample, left: Sequence[Checkpoint]) -> str:
     """Why this cannot be judged again; "" if it can."""
-    if checkpoint is None:
+    if not left:
         return "the agent left no checkpoint"
     if run.parts.steps(sample):
         return "it was judged step by step while the agent worked"

@@ -4,10 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agentcompass.components.configuration.launch_file import LaunchEntry, read_launch_file
+from agentcompass.components.configuration.launch_file import (
+    LaunchEntry,
+    one_line,
+    read_launch_file,
+)
+from agentcompass.components.configuration.merging import merged
 from agentcompass.components.configuration.spelling import nearest
+from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import PreflightRefused, RequestError
-from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.contracts.run import ExecutionSettings, RunRequest, RuntimeSettings
+from agentcompass.components.execution.configured import configured
+from agentcompass.components.execution.provider_names import check_provider_names
 from agentcompass.components.execution.request import RunOptions, build_request
 
 PROCESS_KEYS = (
@@ -31,8 +39,8 @@ class PlannedRequest(NamedTuple):
 @dataclass(frozen=True)
 class PlannedLaunch:
     name: str
-    task_concurrency: int | None
-    """Attempts at once over all requests; None: each request's own only."""
+    task_concurrency: int
+    """Attempts at once over all requests; one may say less for itself."""
     requests: tuple[PlannedRequest, ...]
     wrong: tuple[WrongRequest, ...] = ()
     """Those that cannot be done, each by its title."""
@@ -60,33 +68,49 @@ def plan_launch(path: str, typed: Mapping[str, Any]) -> PlannedLaunch:
     impossible is kept in `wrong`: the others are looked at first, and all is told at once.
     """
     file = read_launch_file(path)
-    for key in file.runtime:
-        if key not in PROCESS_KEYS:
-            raise RequestError(f"{path}: runtime.{key}", "unknown key", nearest(key, PROCESS_KEYS))
+    _check_process(file.runtime, f"{path}: runtime")
     given = {key: value for key, value in typed.items() if value not in (None, ())}
-    process = {**file.runtime, **given}
+    process = merged(file.runtime, given)
+    gate = _gate(process.pop("task_concurrency", None), process.get("config", ()))
     requests: list[PlannedRequest] = []
-    wrong: list[WrongRequest] = []
+    wrong: list[WrongRequest] = list(file.wrong)
     for entry in file.entries:
-        title = _title(entry, path)
+        title = _title(entry)
         try:
-            requests.append(PlannedRequest(*_request(entry, process), title))
+            requests.append(PlannedRequest(*_request(entry, process, gate), title))
         except RequestError as error:
             wrong.append((title, error))
     shared = tuple(_sharing_a_folder(requests))
-    return PlannedLaunch(
-        file.name, process.get("task_concurrency"), tuple(requests), (*wrong, *shared)
-    )
+    return PlannedLaunch(file.name, gate, tuple(requests), (*wrong, *shared))
 
 
-def _title(entry: LaunchEntry, path: str) -> str:
+def _check_process(runtime: Mapping[str, Any], place: str) -> None:
+    for key in runtime:
+        if key not in PROCESS_KEYS:
+            raise RequestError(f"{place}.{key}", "unknown key", nearest(key, PROCESS_KEYS))
+    said = {key: value for key, value in runtime.items() if value is not None}
+    of_execution = {key: said.pop(key) for key in ("task_concurrency",) if key in said}
+    validate(ExecutionSettings, of_execution, place)
+    check_provider_names(validate(RuntimeSettings, said, place), place)
+
+
+def _gate(given: int | None, config: Sequence[str]) -> int:
+    """Attempts at once over all requests: what is given here, else the configured or default."""
+    below = configured(config).section("execution").get("task_concurrency")
+    said = {"task_concurrency": given or below} if given or below else {}
+    return validate(ExecutionSettings, said, "task-concurrency").task_concurrency
+
+
+def _title(entry: LaunchEntry) -> str:
     ids = " · ".join(part["id"] for part in (entry.benchmark, entry.harness, entry.model))
-    return f"{entry.place.removeprefix(f'{path}: ')} ({ids})"
+    return f"{entry.place} ({ids})"
 
 
-def _request(entry: LaunchEntry, process: Mapping[str, Any]) -> tuple[RunRequest, dict[str, str]]:
-    model = dict(entry.model)
-    protocol = model.get("api_protocol")
+def _request(
+    entry: LaunchEntry, process: Mapping[str, Any], gate: int
+) -> tuple[RunRequest, dict[str, str]]:
+    """`gate`: attempts at once, unless the request says less for itself."""
+    model = entry.model
     options = {
         "benchmark": entry.benchmark["id"],
         "benchmark_params": _parameters(entry.benchmark),
@@ -95,25 +119,40 @@ def _request(entry: LaunchEntry, process: Mapping[str, Any]) -> tuple[RunRequest
         "env": entry.environment.get("id"),
         "env_params": _parameters(entry.environment),
         "model": model["id"],
-        "model_base_url": model.get("base_url"),
+        "model_base_url": _address(model.get("base_url")),
         "model_api_key": _key(model.get("api_key")),
-        "model_api_protocol": (protocol,) if isinstance(protocol, str) else protocol,
+        "model_api_protocol": model.get("api_protocol"),
         "model_params": model.get("params"),
         "recipe": entry.recipes,
-        "execution_params": dict(entry.execution),
+        "execution_params": {"task_concurrency": gate, **entry.execution},
         **entry.output,
         **process,
     }
-    return build_request(RunOptions(**options))
+    request, secrets = build_request(RunOptions(**options))
+    execution = request.execution
+    most = min(execution.task_concurrency, gate)
+    execution = execution.model_copy(update={"task_concurrency": most})
+    return request.model_copy(update={"execution": execution}), secrets
 
 
 def _parameters(component: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in component.items() if key != "id"}
 
 
+def _address(value: Any) -> str | None:
+    """Never shown: a password may stand in it."""
+    field = "model.base_url"
+    if value is not None and not isinstance(value, str):
+        raise RequestError(field, "is not a text", 'write it as "http://…"')
+    try:
+        return value and one_line(value)
+    except ValueError as error:
+        raise RequestError(field, str(error)) from None
+
+
 def _key(value: Any) -> str | None:
     """A key, `${NAME}`, or {env: NAME}."""
-    if isinstance(value, Mapping) and set(value) == {"env"}:
+    if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
         return f"${{{value['env']}}}"
     if value is not None and not isinstance(value, str):
         raise RequestError("model.api_key", "is not a text, ${NAME} or {env: NAME}")

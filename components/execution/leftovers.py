@@ -42,9 +42,9 @@ class Search:
     """Environment id → why it could not be asked."""
 
 
-async def find(ids: Sequence[str], params: Mapping[str, Any]) -> Search:
-    """Ask these environments, all at once. `params`: as in --env-params, for all of them."""
-    providers = {name: provider(name, params) for name in ids}
+async def find(asked: Mapping[str, Mapping[str, Any]]) -> Search:
+    """Ask these environments, all at once: id → parameters."""
+    providers = {name: provider(name, params) for name, params in asked.items()}
     answers = await asyncio.gather(*(_ask(one) for one in providers.values()))
     by_id = dict(zip(providers, answers, strict=True))
     return Search(

@@ -62,13 +62,15 @@ def check_findings(
     """
     chosen = list(_suspicious(reports))
     outcome = CheckOutcome(settings.model.id, dict(reports), len(chosen), settings.max_findings)
+    masked = store.masker.text
     try:
         asking = _Asking(settings, store, folder, outcome)
+        masked = asking.masked
         asking.ask_about(reports, chosen[: settings.max_findings], stopped)
     except Exception as error:  # a damaged file, a plug-in's model: the rules' findings stand
         if not isinstance(error, RequestError | AgentCompassError):
             log.debug("the model check failed", exc_info=error)
-        outcome.problems.append(" ".join(f"{_name(error)}{error}".split())[:500])
+        outcome.problems.append(_shown(masked(f"{_name(error)}{error}")))
     return outcome
 
 
@@ -114,14 +116,14 @@ class _Asking:
         settings = self._settings
         request = question(
             place[0], means, finding, attempt, max_chars=settings.max_chars,
-            neighbours=settings.neighbours, mask=self._masked,
+            neighbours=settings.neighbours, mask=self.masked,
         )  # fmt: skip
         if request is None:
             return None
         digest = fingerprint(request, settings.model.id, settings.model.params)
         return _Question(place, attempt.record.key, request, digest)
 
-    def _masked(self, text: str) -> str:
+    def masked(self, text: str) -> str:
         """Without the run's and the check's own keys, and without what looks like a live one."""
         return without_keys(self._own.text(self._store.masker.text(text)))
 
@@ -166,7 +168,7 @@ class _Asking:
             try:
                 reply = await client.complete(asked.request)
             except AgentCompassError as error:
-                turn.fails(f"{error.code}: {error}")
+                turn.fails(self.masked(f"{error.code}: {error}"))
                 continue
             except asyncio.CancelledError:
                 self._outcome.cut_off += 1
@@ -176,7 +178,7 @@ class _Asking:
             turn.in_a_row = 0
             self._outcome.asked += 1
             name = self._settings.model.id
-            said = answered(reply.message.content, name, self._masked)
+            said = answered(reply.message.content, name, self.masked)
             self._answers[asked.place] = said or unreadable_answer(name)
             if said is not None:
                 self._known[asked.digest] = said
@@ -214,7 +216,7 @@ class _Turn:
     def fails(self, problem: str) -> None:
         self.failed += 1
         self.in_a_row += 1
-        problem = " ".join(problem.split())[:500]
+        problem = _shown(problem)
         if problem not in self.problems and len(self.problems) < 5:
             self.problems.append(problem)
         if self.in_a_row >= GIVE_UP_AFTER:
@@ -247,6 +249,11 @@ def _kept(path: Path) -> dict[str, Checked]:
         return {str(digest): Checked.model_validate(said) for digest, said in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
+
+
+def _shown(masked: str) -> str:
+    """On one line, and cut only now: half a secret would be masked by nobody."""
+    return " ".join(masked.split())[:500]
 
 
 def _name(error: Exception) -> str:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, cast
 
+from agentcompass.components.configuration.model_secrets import model_secrets
 from agentcompass.components.configuration.secrets import BLOCK, REFERENCE, expand, hide, resolve
 from agentcompass.components.configuration.spelling import nearest
 from agentcompass.components.configuration.validation import validate
@@ -46,17 +47,17 @@ def provider(spec: ModelSpec, place: str = "analysis-params") -> tuple[ModelProv
     component = _component(spec)
     params = _complete(spec)
     try:
-        if headers := params.get("headers"):
-            params["headers"] = {
-                name: expand(value, f"{field}.params.headers.{name}", secrets)
-                for name, value in headers.items()
-            }
+        headers = {
+            name: expand(value, f"{field}.params.headers.{name}", secrets)
+            for name, value in (params.get("headers") or {}).items()
+        }
         url = expand(spec.base_url, f"{field}.base_url", secrets)
         key = resolve(spec.api_key, f"{field}.api_key") if spec.api_key else None
     except RequestError as error:
         raise RequestError(error.field, error.problem, "export it first") from None
-    if key:
-        secrets.append(key)
+    if headers:  # of references only: others would have been refused
+        params["headers"] = headers
+    secrets += model_secrets(url, key, headers.values())
     parameters = validate(component.parameters, params, f"{field}.params")
     access = ModelAccess(name=spec.id, base_url=url, api_key=key or None)
     try:
@@ -124,7 +125,7 @@ def _check_model(spec: ModelSpec, field: str) -> None:
         raise RequestError(f"{field}.base_url", "is not an address", "it starts with http(s)://")
     if not isinstance(spec.params.get("headers", {}), Mapping):
         raise RequestError(f"{field}.params.headers", "is not an object")
-    _, held = hide(spec.id, spec.base_url, "", (), spec.params)
+    _, held = hide(spec.id, spec.base_url, "", (), spec.params, f"{field}.base_url")
     if held:
         place = "base_url" if "HEADER" not in next(iter(held)) else "params.headers"
         raise RequestError(

@@ -11,6 +11,7 @@ from agentcompass.components.execution.adoption import adopt, link
 from agentcompass.components.execution.attempt import Stages
 from agentcompass.components.execution.board import Board
 from agentcompass.components.execution.capacity import Slots, Unlimited
+from agentcompass.components.execution.earlier_work import tries_on_disk
 from agentcompass.components.execution.fingerprint import digest
 from agentcompass.components.execution.images_now import images_now
 from agentcompass.components.execution.job import Job
@@ -38,21 +39,33 @@ class OpenRun:
     rescored_from: str | None = None
     """The run whose checkpoints are judged again: then no agent runs."""
     before: dict[tuple[str, int], AttemptRecord] = field(default_factory=dict)
-    """What is recorded of the attempts that are judged or made again; without their verdicts."""
+    """What is known of the attempts that are judged or made again, what they cost included;
+    without their verdicts."""
+    as_it_was: dict[str, Sample] = field(default_factory=dict)
+    """By id, the tasks of which a rescored run keeps every outcome: they are told as they were
+    when those were given."""
     provenance: Mapping[str, object] = field(default_factory=dict)
     """For run.json: where the work of this run comes from."""
 
     def next_try(self, key: AttemptKey) -> AttemptKey:
-        """The key of the attempt's next execution, which takes no earlier one's folder."""
-        while self.store.folder.attempt(key).exists():
-            key = key.model_copy(update={"physical": key.physical + 1})
-        return key
+        """The key of the attempt's next execution, whose number is above every earlier one's."""
+        tries = tries_on_disk(self.store, key)
+        return key.model_copy(update={"physical": max([key.physical, *(n + 1 for n in tries)])})
 
-    def adopt_from(self, source: RunStore, samples: Sequence[Sample]) -> None:
-        """Take over what stands of an earlier run, or of this one. Blocking."""
+    def adopt_from(
+        self,
+        source: RunStore,
+        samples: Sequence[Sample],
+        images: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        """Take over what stands of an earlier run, or of this one. Blocking.
+
+        `images`: `images_now` of the samples, where the caller has asked for it.
+        """
         known = {sample.task.id: sample for sample in samples}
         verification = self.parts.verification
-        images = images_now(self.parts, samples)
+        if images is None:
+            images = images_now(self.parts, samples)
         unknown = 0
         for task_id, found in adopt(self.plan, verification, images, samples, source, self.store):
             if not images.get(task_id):
@@ -63,6 +76,7 @@ class OpenRun:
                 self.adopted[task_id, record.key.index] = record.value or 0.0
                 self.board.adopted(record)
                 self._link_stages(source, known[task_id], record.key, "agent", "score")
+            self.before |= {(task_id, index): one for index, one in found.before.items()}
             for index, checkpoint in found.checkpoints.items():
                 self.checkpoints[task_id, index] = checkpoint
                 self._link_stages(source, known[task_id], checkpoint.key, "agent")

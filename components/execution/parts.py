@@ -1,11 +1,16 @@
 """The live components of a run."""
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
+from agentcompass.components.configuration.model_secrets import model_secrets
 from agentcompass.components.configuration.secrets import expand, resolve, shell_secrets
 from agentcompass.components.configuration.validation import validate
+from agentcompass.components.configuration.variables import read_inside
+from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.model import ModelAccess
 from agentcompass.components.contracts.parameters import (
     BenchmarkParameters,
@@ -42,7 +47,7 @@ class Parts:
     environments: EnvironmentProvider
     model: ModelProvider
     secrets: tuple[str, ...]
-    """Values to be masked at every write."""
+    """Values to be masked at every write, as far as no task is needed to know them."""
     environment_parameters: EnvironmentParameters = EnvironmentParameters()
     recipes: tuple[tuple[str, Recipe], ...] = ()
     """In the order they apply."""
@@ -52,7 +57,7 @@ class Parts:
 
     def requirements(self, task: Task) -> Requirements:
         """What the agent's sandbox is opened with. Raises RequestError (see requirements_of)."""
-        return self.adapted(task)[0]
+        return self._texts_read(self.adapted(task)[0])
 
     def grading_requirements(self, task: Task) -> Requirements:
         """What a fresh sandbox for the grader is opened with.
@@ -69,7 +74,32 @@ class Parts:
             parameters = parameters.model_copy(update={"setup": setup})
         task = task.model_copy(update={"requirements": own})
         required, _ = requirements_of(task, parameters, self.recipes, self.recipe_context)
-        return required
+        return self._texts_read(required)
+
+    def _texts_read(self, required: Requirements) -> Requirements:
+        """With what stands as `${NAME}` inside of the user's own variables. A task's text stays:
+        it may be meant for the shell in the sandbox."""
+        changes = {}
+        for name in ("env", "run_env", "evaluation_env"):
+            given = getattr(self.environment_parameters, name)
+            read = read_inside(given, os.environ, f"env-params.{name}")
+            if read != given:
+                changes[name] = {**getattr(required, name), **read}
+        return required.over(**changes) if changes else required
+
+    def secrets_with(self, samples: Iterable[Sample]) -> tuple[str, ...]:
+        """All values to be masked at every write: `secrets`, and what the sandboxes of these
+        tasks take from the user's shell, whoever said so: the task, a recipe, the user."""
+        taken: dict[str, None] = {}
+        for sample in samples:
+            for task in (sample.task, *(step.task for step in self.steps(sample))):
+                graders = [self.grading_requirements] if task.grading is not None else []
+                for asked in (self.requirements, *graders):
+                    with suppress(RequestError):  # told by whoever opens a sandbox with it
+                        required = asked(task)
+                        for given in (required.env, required.run_env, required.evaluation_env):
+                            taken.update(dict.fromkeys(given.values()))
+        return tuple(dict.fromkeys([*self.secrets, *shell_secrets(taken)]))
 
     def verification(self, task: Task) -> Verification:
         return task.verification or self.benchmark.verification
@@ -95,6 +125,8 @@ def assemble(plan: RunPlan) -> Parts:
     sandbox = cast(EnvironmentParameters, environment_parameters)
     for given in (sandbox.env, sandbox.run_env, sandbox.evaluation_env):
         secrets += shell_secrets(given.values())
+    inherited: Iterable[str] = getattr(sandbox, "inherit_env", ())
+    secrets += shell_secrets(f"${{{name}}}" for name in inherited)
     secrets += secrets_of_check(plan.request)
     return Parts(
         benchmark=cast(Benchmark, benchmark),
@@ -128,17 +160,18 @@ def _uncalled_model(plan: RunPlan, secrets: list[str]) -> ModelProvider:
 def _model(plan: RunPlan, secrets: list[str]) -> ModelProvider:
     spec = plan.request.model
     component = registry.load("models", plan.model_protocol)
-    params = dict(plan.model_params)
-    if headers := params.get("headers"):
-        params["headers"] = {
-            name: expand(value, f"model-params.headers.{name}", secrets)
-            for name, value in headers.items()
-        }
+    params, typed = dict(plan.model_params), plan.model_params.get("headers") or {}
+    headers = {
+        name: expand(value, f"model-params.headers.{name}", secrets)
+        for name, value in typed.items()
+    }
+    if headers:
+        params["headers"] = headers
     parameters = validate(component.parameters, params, "model-params")
     url = expand(spec.base_url, "model-base-url", secrets)
     key = resolve(spec.api_key, "model-api-key") if spec.api_key else None
-    if key:
-        secrets.append(key)
+    referring = [value for name, value in headers.items() if value != typed[name]]
+    secrets += model_secrets(url, key, referring)
     access = ModelAccess(name=spec.id, base_url=url, api_key=key or None)
     made = registry.create("models", plan.model_protocol, component, parameters, access)
     return cast(ModelProvider, made)

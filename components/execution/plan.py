@@ -16,6 +16,7 @@ from agentcompass.components.contracts.run import (
     RunRequest,
 )
 from agentcompass.components.execution.analysis import check_params
+from agentcompass.components.execution.provider_names import check_provider_names
 from agentcompass.components.execution.recipes import matching_recipes
 from agentcompass.components.execution.typed_secrets import refuse_secrets
 from agentcompass.components.registry import registry
@@ -37,6 +38,7 @@ def resolve(request: RunRequest) -> RunPlan:
     protocol = _protocol(request, cast(Harness, harness))
     model = registry.load("models", protocol)
     check_params(request.execution.analysis_params)
+    check_provider_names(request.runtime)
     primary = cast(Benchmark, benchmark).primary
     if request.execution.attempts.strategy == "pass" and primary != "correct":
         raise RequestError(

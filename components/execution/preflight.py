@@ -81,11 +81,5 @@ async def _model(plan: RunPlan, parts: Parts) -> list[str]:
 
 
 async def _environment(plan: RunPlan, parts: Parts, samples: Sequence[Sample]) -> list[str]:
-    opens_none = not (
-        parts.harness.needs.sandbox
-        or (parts.benchmark.needs_sandbox and plan.request.rescore is None)
-        or parts.benchmark.verification == "fresh"
-    )
-    if opens_none:
-        return []
-    return await sandbox_problems(parts, plan.environment.id, samples)
+    rescoring = plan.request.rescore is not None
+    return await sandbox_problems(parts, plan.environment.id, samples, rescoring=rescoring)

@@ -1,16 +1,19 @@
 """The command lines that ask for a run again, or go on with it; secrets are references."""
 
 import json
+import math
 import shlex
 from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
 
+from pydantic import BaseModel
+
+from agentcompass.components.configuration.layers import read_configuration
 from agentcompass.components.configuration.secrets import HELD_KEY, NO_KEY
-from agentcompass.components.contracts.run import (
-    ExecutionSettings,
-    RunRequest,
-    RuntimeSettings,
-    SecretReference,
-)
+from agentcompass.components.configuration.validation import validate
+from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.run import RunRequest, SecretReference
 
 
 def way_on(request: RunRequest, run_id: str) -> str:
@@ -61,19 +64,50 @@ def _components(request: RunRequest) -> Iterator[str]:
 
 
 def _settings(request: RunRequest) -> Iterator[str]:
-    """What differs from the defaults. Without the run's name and the results folder the command
-    would start elsewhere, and `--reuse` there would find other runs."""
-    runtime, default = request.runtime, RuntimeSettings()
-    if request.execution != ExecutionSettings():
-        set_by_user = request.execution.model_dump(mode="json", exclude_defaults=True)
-        yield from ("--execution-params", json.dumps(set_by_user))
-    if runtime.timeout_seconds != default.timeout_seconds:
-        yield from ("--timeout-seconds", f"{runtime.timeout_seconds:g}")
+    """What the built-in defaults or the configuration files found here would make different, and
+    always the number of attempts. Without the run's name and the results folder the command would
+    start elsewhere, and `--reuse` there would find other runs."""
+    runtime, execution = request.runtime, dict(_telling("execution", request.execution))
+    attempts = request.execution.attempts
+    yield from ("--k", str(attempts.k))
+    if execution.pop("attempts", None):
+        yield from ("--attempt-strategy", attempts.strategy)
+    if execution:
+        yield from ("--execution-params", json.dumps(execution, ensure_ascii=False))
+    told = dict(_telling("runtime", runtime))
+    if "timeout_seconds" in told:
+        yield from ("--timeout-seconds", str(math.ceil(runtime.timeout_seconds)))
     for directory in runtime.recipe_dirs:
         yield from ("--recipe-dir", directory)
-    if runtime.run_name:
-        yield from ("--run-name", runtime.run_name)
-    if runtime.results_dir != default.results_dir:
-        yield from ("--results-dir", runtime.results_dir)
-    if runtime.data_dir != default.data_dir:
-        yield from ("--data-dir", runtime.data_dir)
+    for name in ("run_name", "results_dir", "data_dir"):
+        if name in told:
+            yield from (f"--{name.replace('_', '-')}", told[name])
+    limits = {"provider_limits": "--provider-limit", "env_open_qps": "--env-open-qps"}
+    for name, flag in limits.items():
+        for provider, number in told.get(name, {}).items():
+            yield from (flag, f"{provider}={_plain(number)}")
+    if "checkpoint_resume" in told and not runtime.checkpoint_resume:
+        yield "--no-checkpoint-resume"
+
+
+def _telling(section: str, settings: BaseModel) -> Iterator[tuple[str, Any]]:
+    values, built_in = settings.model_dump(mode="json"), type(settings)().model_dump(mode="json")
+    said = _configured(section, type(settings))
+    for name, value in values.items():
+        if not value == built_in[name] == said[name]:
+            yield name, value
+
+
+def _configured(section: str, model: type[BaseModel]) -> dict[str, Any]:
+    """What the files found here make of the section. The page is written whatever they are: with
+    files that cannot be read the command is refused, and says why."""
+    try:
+        values = validate(model, read_configuration().section(section), section)
+    except (RequestError, OSError):
+        values = model()
+    return values.model_dump(mode="json")
+
+
+def _plain(number: float) -> str:
+    """Without an exponent, which the options refuse."""
+    return f"{Decimal(repr(number)):f}"

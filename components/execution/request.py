@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from agentcompass.components.configuration.layers import Configuration
@@ -17,6 +16,7 @@ from agentcompass.components.contracts.run import (
     RunRequest,
     RuntimeSettings,
 )
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.execution.configured import configured
 from agentcompass.components.execution.typed_secrets import hide_variables, refuse_secrets
 
@@ -136,7 +136,7 @@ def _recipe_dirs(typed: tuple[str, ...], below: Mapping[str, Any]) -> list[str] 
     """Beside those the user trusts always. Relative ones are meant from here, and only now."""
     if not typed:
         return None
-    here = [str(Path(directory).expanduser().absolute()) for directory in typed]
+    here = [str(user_path(directory, "recipe-dir").absolute()) for directory in typed]
     return list(dict.fromkeys((*below.get("recipe_dirs", ()), *here)))
 
 

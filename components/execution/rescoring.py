@@ -23,8 +23,10 @@ from agentcompass.components.contracts.run import (
     RuntimeSettings,
 )
 from agentcompass.components.contracts.task import Dataset, Sample
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.execution.parts import Parts
 from agentcompass.components.execution.plan import planned_component
+from agentcompass.components.execution.provider_names import check_provider_names
 from agentcompass.components.execution.rebuilding import planned, refuse_if_held
 from agentcompass.components.execution.recipes import matching_recipes
 from agentcompass.components.execution.typed_secrets import refuse_secrets
@@ -57,7 +59,7 @@ def rescore_request(
             raise RequestError(
                 f"benchmark-params.{name}", "the tasks of the run are judged, all of them"
             )
-    place = Path(into).expanduser().absolute() if into else source.folder.root
+    place = user_path(into, "output").absolute() if into else source.folder.root
     if into and source.folder.root.absolute() in place.parents:
         raise RequestError("output", "lies in the run that is judged again, which is only read")
     settings = {
@@ -89,6 +91,7 @@ def _over(choice: Choice, params: Mapping[str, Any] | None) -> Choice:
 def resolve_rescoring(request: RunRequest) -> RunPlan:
     """The earlier run's plan with the benchmark and the environment as they are here and now."""
     refuse_secrets(request, stored=True)  # a command line's was searched when it was built
+    check_provider_names(request.runtime)
     _, earlier = planned(source_of(request))
     component, parameters, benchmark = planned_component(
         "benchmarks", request.benchmark, "benchmark-params"
@@ -113,7 +116,7 @@ def resolve_rescoring(request: RunRequest) -> RunPlan:
 def load_earlier_samples(plan: RunPlan, parts: Parts) -> tuple[Dataset, tuple[Sample, ...]]:
     """The whole data set, and the tasks of the earlier run in their order. Blocking."""
     document, _ = planned(source_of(plan.request))
-    dataset = parts.benchmark.load(Path(plan.request.runtime.data_dir).expanduser())
+    dataset = parts.benchmark.load(user_path(plan.request.runtime.data_dir, "data-dir"))
     known = {sample.task.id: sample for sample in dataset.samples}
     if gone := [name for name in document["tasks"] if name not in known]:
         raise RequestError(

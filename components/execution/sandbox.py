@@ -25,9 +25,6 @@ from agentcompass.components.execution.parts import Parts
 
 log = logging.getLogger(__name__)
 
-SHOWN_CHARACTERS = 400
-"""Of a failed set-up command's output, from its end."""
-
 
 class AgentSandbox:
     """Opens nothing until told; closes at the latest when its block is left."""
@@ -80,7 +77,8 @@ async def _set_up(env: Environment, required: Requirements) -> None:
     for command in required.commands:
         result = await env.exec(command)
         if not result.ok:
-            output = (result.stderr or result.stdout).strip()[-SHOWN_CHARACTERS:]
+            output = (result.stderr or result.stdout).strip()
+            # Whole: what is cut before it is masked may keep half a secret.
             raise AgentCompassError(
                 Code.ENVIRONMENT_SETUP,
                 f"set-up command {command!r} ended with {result.exit_code}: {output}",
@@ -97,6 +95,7 @@ class AttemptEnvironment:
     ) -> None:
         self.workdir: str = inner.workdir
         self.image = inner.image
+        self.disk_limited = required.resources.disk_mb is not None
         self._inner, self._output_limit_kb = inner, settings.output_limit_kb
         self._most = settings.artifact_limits
         self._required = required

@@ -4,7 +4,7 @@ number of tasks it touches; then the provider's own checks."""
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import NamedTuple
 
 from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import RequestError
@@ -12,48 +12,66 @@ from agentcompass.components.contracts.parameters import EnvironmentParameters
 from agentcompass.components.contracts.requirements import Requirements, SandboxPhase, network_kind
 from agentcompass.components.contracts.sandbox import Capabilities
 from agentcompass.components.contracts.task import Sample
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.execution.parts import Parts
 
 PHASES: tuple[SandboxPhase, ...] = ("baseline", "run", "evaluation")
 
 
+class _Sandbox(NamedTuple):
+    """One that is to be opened."""
+
+    required: Requirements
+    phases: tuple[SandboxPhase, ...]
+    """That it goes through. Empty: it is opened with the policy of its own phases."""
+    variables: tuple[str, ...]
+    """Of phases, that are read for it."""
+
+
 async def sandbox_problems(
-    parts: Parts, environment_id: str, samples: Sequence[Sample]
+    parts: Parts, environment_id: str, samples: Sequence[Sample], *, rescoring: bool = False
 ) -> list[str]:
-    problems = [*_ignored(parts.environment_parameters, parts.environments.capabilities)]
+    """Of the sandboxes that are to be opened, if any is; when rescoring, none is an agent's."""
     counted: Counter[str] = Counter()
     required: list[Requirements] = []
     for sample in samples:
         try:
-            sandboxes = _sandboxes(parts, sample)
+            sandboxes = _sandboxes(parts, sample, rescoring)
         except RequestError as error:
             counted[str(error)] += 1
             continue
         found: set[str] = set()
-        for wanted, phases in sandboxes:
+        for wanted, phases, variables in sandboxes:
             required.append(wanted)
             found.update(_beyond(wanted, parts.environments.capabilities, phases), _files(wanted))
-            found.update(_variables(wanted))
+            found.update(_variables(wanted, variables))
         counted.update(f"{environment_id} {problem}" for problem in found)
+    if not (required or counted):
+        return []
+    problems = [*_ignored(parts.environment_parameters, parts.environments.capabilities)]
     for problem, count in counted.items():
         problems.append(problem if count == len(samples) else f"{problem} ({count} tasks)")
     own = await parts.environments.preflight(required)
     return [*problems, *(problem for problem in own if problem not in problems)]
 
 
-def _sandboxes(parts: Parts, sample: Sample) -> list[tuple[Requirements, tuple[SandboxPhase, ...]]]:
-    """What a task's sandboxes are opened with, and the phases that one of them goes through.
-
-    A fresh sandbox for the grader opens with the policy of its own phases.
-    """
-    judged = [step.task for step in parts.steps(sample)] or [sample.task]
-    stays = any(parts.verification(task) == "reuse" for task in judged)
+def _sandboxes(parts: Parts, sample: Sample, rescoring: bool) -> list[_Sandbox]:
+    """A task's: the agent's, and the graders' that are fresh and not just like it."""
+    steps = [step.task for step in parts.steps(sample)]
+    if steps and rescoring:
+        return []  # they were judged while the agent worked, and are not judged again
+    judged = steps or [sample.task]
+    agents = not rescoring and (parts.harness.needs.sandbox or parts.benchmark.needs_sandbox)
     graders = [
-        (parts.grading_requirements(task), ())
+        _Sandbox(parts.grading_requirements(task), (), ("evaluation_env",))
         for task in judged
-        if task.grading is not None and parts.verification(task) == "fresh"
+        if parts.verification(task) == "fresh" and not (agents and task.grading is None)
     ]
-    return [(parts.requirements(sample.task), PHASES if stays else PHASES[:2]), *graders]
+    if not agents:
+        return graders
+    stays = any(parts.verification(task) == "reuse" for task in judged)
+    wanted, phases = parts.requirements(sample.task), PHASES if stays else PHASES[:2]
+    return [_Sandbox(wanted, phases, ("run_env", "evaluation_env")), *graders]
 
 
 def _beyond(
@@ -80,13 +98,18 @@ def _beyond(
 
 def _files(wanted: Requirements) -> Iterator[str]:
     for target, source in wanted.files.items():
-        if not Path(source).expanduser().exists():
+        try:
+            there = user_path(source, "env-params.setup.files").exists()
+        except RequestError as error:
+            yield f"is to be given {target}: {error}"
+            continue
+        if not there:
             yield f"is to be given {source} as {target} (setup.files), which does not exist"
 
 
-def _variables(wanted: Requirements) -> Iterator[str]:
+def _variables(wanted: Requirements, fields: tuple[str, ...]) -> Iterator[str]:
     """Of the phases: the provider reads only what holds in all of them."""
-    for field in ("run_env", "evaluation_env"):
+    for field in fields:
         try:
             resolved(getattr(wanted, field), os.environ, f"env-params.{field}")
         except RequestError as error:

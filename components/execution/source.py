@@ -2,12 +2,16 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentcompass.components.configuration.spelling import nearest
+from agentcompass.components.contracts.attempt import AttemptKey
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.run import RunPlan
+from agentcompass.components.contracts.task import Sample, Task, Verification
+from agentcompass.components.execution.earlier_work import outdated, tries_on_disk
 from agentcompass.components.execution.fingerprint import differences
 from agentcompass.components.results.lease import holder
 from agentcompass.components.results.paths import RunFolder
@@ -19,18 +23,21 @@ log = logging.getLogger(__name__)
 LATEST = "latest"
 
 
-def find_source(namespace: Path, wanted: str, current: Mapping[str, Any]) -> RunStore | None:
+def find_source(
+    namespace: Path,
+    wanted: str,
+    current: Mapping[str, Any],
+    finished: Callable[[RunStore], int],
+) -> RunStore | None:
     """The run named, or the one with most finished work; None if none fits, with the reason told.
 
-    `current` is the new run's fingerprint. A run whose own differs is never taken from: its
-    differing fields are told. RequestError for a run that does not exist or is being worked on.
+    `current` is the new run's fingerprint, `finished` says how much of the new run is done in one.
+    A run whose fingerprint differs is never taken from: its differing fields are told.
+    RequestError for a run that does not exist or is being worked on.
     """
-    runs = {
-        path.parent.name: RunStore(RunFolder(path.parent)) for path in namespace.glob("*/run.json")
-    }
+    check_source(namespace, wanted)
+    runs = _runs(namespace)
     if wanted != LATEST:
-        if wanted not in runs:
-            raise RequestError("reuse", f"no run {wanted!r} in {namespace}", nearest(wanted, runs))
         if who := holder(runs[wanted].folder.lease):
             raise RequestError("reuse", f"run {wanted} is being worked on by {who}", "wait for it")
         return runs[wanted] if _fits(runs[wanted], current, logging.WARNING) else None
@@ -47,16 +54,66 @@ def find_source(namespace: Path, wanted: str, current: Mapping[str, Any]) -> Run
     return max(candidates, key=finished)  # of equals the first, which is the newest
 
 
-def finished(run: RunStore) -> int:
-    """How many attempts of a run are scored or have a checkpoint. Damaged files count nothing."""
+def check_source(namespace: Path, wanted: str) -> None:
+    """RequestError for a named run that does not exist."""
+    runs = _runs(namespace)
+    if wanted != LATEST and wanted not in runs:
+        raise RequestError("reuse", f"no run {wanted!r} in {namespace}", nearest(wanted, runs))
+
+
+def _runs(namespace: Path) -> dict[str, RunStore]:
+    return {
+        path.parent.name: RunStore(RunFolder(path.parent)) for path in namespace.glob("*/run.json")
+    }
+
+
+def finished(
+    run: RunStore,
+    plan: RunPlan,
+    verification: Callable[[Task], Verification],
+    samples: Sequence[Sample],
+) -> int:
+    """How many of the new run's attempts are done there: scored, or with a checkpoint that can be
+    judged. Damaged files count nothing. Images are not compared."""
+    not_its_own = outdated(run.read_run() or {})
+    settings, resume = plan.request.execution, plan.request.runtime.checkpoint_resume
     count = 0
-    for path in run.folder.tasks.glob("*/detail.json"):
-        try:
-            attempts = json.loads(path.read_bytes())["attempts"]
-            count += sum(attempt["status"] == "scored" for attempt in attempts)
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
+    for sample in samples:
+        scored = _scored(run, sample)
+        judged = resume and verification(sample.task) != "reuse"
+        for index in range(1, settings.attempts.k + 1):
+            done = index in scored and (sample.task.id, index) not in not_its_own
+            count += done or (judged and _has_checkpoint(run, sample, index))
     return count
+
+
+def _scored(run: RunStore, sample: Sample) -> set[int]:
+    detail = _read(run.folder.detail(sample.task.id))
+    try:
+        if detail["content_hash"] != sample.content_hash:
+            return set()
+        attempts = detail["attempts"]
+        return {one["key"]["index"] for one in attempts if one["status"] == "scored"}
+    except (KeyError, TypeError):
+        return set()
+
+
+def _has_checkpoint(run: RunStore, sample: Sample, index: int) -> bool:
+    key = AttemptKey(task_id=sample.task.id, index=index)
+    for number in reversed(tries_on_disk(run, key)):
+        path = run.folder.checkpoint(key.model_copy(update={"physical": number}))
+        if path.is_file():
+            found = _read(path)
+            return isinstance(found, dict) and found.get("content_hash") == sample.content_hash
+    return False
+
+
+def _read(path: Path) -> Any:
+    """Not validated, which would take long for a choice among many runs; None: not readable."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _fits(run: RunStore, current: Mapping[str, Any], level: int) -> bool:

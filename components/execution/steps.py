@@ -8,6 +8,7 @@ from agentcompass.components.contracts.attempt import Submission
 from agentcompass.components.contracts.errors import Code, Phase
 from agentcompass.components.contracts.protocols import BenchmarkInSteps
 from agentcompass.components.contracts.sandbox import Environment
+from agentcompass.components.execution.collecting import checked
 from agentcompass.components.execution.deadlines import deadlines, within
 from agentcompass.components.execution.desk import AttemptDesk
 from agentcompass.components.execution.job import Job
@@ -56,7 +57,8 @@ async def _end(
 ) -> tuple[Submission, bool]:
     async def judge() -> tuple[Submission, bool]:
         async with grading_place(step, parts, env) as place:
-            return await _in_steps(parts).end_step(step.sample, submission, place, desk)
+            left, go_on = await _in_steps(parts).end_step(step.sample, submission, place, desk)
+            return checked(left, "the benchmark's end_step"), go_on
 
     await turn_to_grade(step, parts)
     with desk.in_phase(Phase.SCORE, unexpected=Code.GRADER_CRASHED):

@@ -141,8 +141,7 @@ def _is_secret_parameter(name: str, value: str) -> bool:
 
 
 def _is_secret_variable(name: str, value: str) -> bool:
-    if REFERENCE.fullmatch(value):
-        return False
+    value = REFERENCE.sub("", value)  # a secret that is named: `http://me:${PASSWORD}@proxy`
     if _live(value) or _WITH_PASSWORD.match(value):
         return True
     if not looks_secret(name) or _HARMLESS_NAME.search(name):

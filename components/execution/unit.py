@@ -49,16 +49,16 @@ async def run_unit(unit: Unit, run: OpenRun) -> Later | None:
     record, checkpoint = await _attempt(unit, run)
     failed_tries = len(unit.failures) + 1
     settings = run.plan.request.execution
-    if record.failure and is_retried(record.failure, failed_tries, settings):
-        seconds = pause_seconds(failed_tries, settings)
-        run.board.pauses(unit.key, seconds)
-        log.info("%s again in %.0f s: %s", unit.key, seconds, record.failure.message)
-        return Later(_again(unit, record, checkpoint, run), seconds)
-    try:
+    try:  # also what is tried again: if the run ends before that, this is how the attempt stands
         await _save(unit, run, record)
     except asyncio.CancelledError:  # saved all the same
         run.board.ended(unit.key, record)
         raise
+    if record.failure and is_retried(record.failure, failed_tries, settings):
+        seconds = pause_seconds(failed_tries, settings)
+        run.board.pauses(unit.key, seconds, record)
+        log.info("%s again in %.0f s: %s", unit.key, seconds, record.failure.message)
+        return Later(_again(unit, record, checkpoint, run), seconds)
     run.board.ended(unit.key, record)
     run.slots.needs(run.board.progress.running + run.board.progress.waiting)
     _tell(record, run)
@@ -207,6 +207,7 @@ def _tell(record: AttemptRecord, run: OpenRun) -> None:
 
 async def _save(unit: Unit, run: OpenRun, record: AttemptRecord) -> None:
     """On disk when it returns, also when it is cancelled: numbers are made after the last one."""
-    k, sample = run.plan.request.execution.attempts.k, unit.sample
+    k = run.plan.request.execution.attempts.k
+    sample = run.as_it_was.get(unit.key.task_id, unit.sample)
     save = run.store.save_record
     await to_its_end(asyncio.to_thread(save, sample.task, k, sample.content_hash, record))

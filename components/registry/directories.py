@@ -21,6 +21,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.registry.listing import Listing, summary
 
 FIELD = "recipe-dir"
@@ -30,7 +31,7 @@ _EXPORTS = re.compile(r"^COMPONENT\b", re.MULTILINE)
 
 def trusted(directories: Sequence[str]) -> list[Listing]:
     """The recipes of these directories, in order. None of their code is run."""
-    folders = dict.fromkeys(Path(name).expanduser().resolve() for name in directories)
+    folders = dict.fromkeys(user_path(name, FIELD).resolve() for name in directories)
     return [
         Listing(path.stem, str(path), summary(path), str(path), path=path)
         for folder in folders
@@ -40,7 +41,9 @@ def trusted(directories: Sequence[str]) -> list[Listing]:
 
 def load_module(path: Path) -> ModuleType:
     """Run a recipe's file, unless this content of it was run before. Whatever goes wrong rises."""
-    package = f"{PREFIX}{content_hash(path)}"
+    # Where it stands, too: it may import what lies beside it, and open it by __file__.
+    place = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    package = f"{PREFIX}{place}_{content_hash(path)}"
     if package not in sys.modules:
         module = ModuleType(package)
         module.__path__ = [str(path.parent)]
@@ -51,8 +54,8 @@ def load_module(path: Path) -> ModuleType:
 
 
 def content_hash(path: Path) -> str:
-    """Of the recipe's file or package, where it stands, and what it may share with others there."""
-    digest = hashlib.sha256(str(path).encode("utf-8", "surrogateescape") + b"\0")
+    """Of the recipe's file or package and what it may share with others there, wherever it is."""
+    digest = hashlib.sha256()
     private = () if (path.parent / "__init__.py").exists() else path.parent.glob("_*")
     for top in (path, *sorted(private)):
         for file in _files(top):

@@ -16,6 +16,9 @@ from agentcompass.components.results.statistics import (
 Kind = Literal["binary", "share", "number"]
 """A task's value is one yes or no (0, 1), a share of such, or any number."""
 
+Bounds = tuple[float, float]
+"""The least and the most that a value can be."""
+
 
 class TaskValue(NamedTuple):
     value: float
@@ -25,25 +28,30 @@ class TaskValue(NamedTuple):
 
 
 def estimate(
-    values: Sequence[TaskValue], aggregation: Aggregation, kind: Kind, missing: str
+    values: Sequence[TaskValue],
+    aggregation: Aggregation,
+    kind: Kind,
+    missing: str,
+    bounds: Bounds | None = None,
 ) -> Estimate:
     """The mean over tasks (`micro`) or of the categories' means (`macro`).
 
     The interval: Wilson's where each task is one yes or no, else Student's t over the tasks'
-    values, cut to 0..1 for shares. `missing` says why there is no value if there are no tasks.
+    values, cut to `bounds` (None: nothing is known). `missing` says why there is no value if
+    there are no tasks.
     """
     if not values:
         return Estimate(value=None, n_tasks=0, n_attempts=0, note=missing)
     counts = {"n_tasks": len(values), "n_attempts": sum(value.attempts for value in values)}
     numbers = (
-        _by_task([value.value for value in values], kind)
+        _by_task([value.value for value in values], kind, bounds)
         if aggregation == "micro" or len({value.category for value in values}) == 1
-        else _by_category(values, kind)
+        else _by_category(values, bounds)
     )
     return Estimate.model_validate({**counts, **numbers})
 
 
-def _by_task(values: Sequence[float], kind: Kind) -> dict[str, object]:
+def _by_task(values: Sequence[float], kind: Kind, bounds: Bounds | None) -> dict[str, object]:
     count, centre = len(values), mean(values)
     error = clustered_standard_error(values)
     found: dict[str, object] = {"value": centre, "standard_error": error}
@@ -58,11 +66,11 @@ def _by_task(values: Sequence[float], kind: Kind) -> dict[str, object]:
         found["note"] = "no interval: all tasks have the same value"
     else:
         interval = t_interval(centre, error, count - 1)
-        found |= _cut(interval, "Student's t over tasks", kind)
+        found |= _cut(interval, "Student's t over tasks", bounds)
     return found
 
 
-def _by_category(values: Sequence[TaskValue], kind: Kind) -> dict[str, object]:
+def _by_category(values: Sequence[TaskValue], bounds: Bounds | None) -> dict[str, object]:
     groups: dict[str | None, list[float]] = {}
     for value in values:
         groups.setdefault(value.category, []).append(value.value)
@@ -77,14 +85,15 @@ def _by_category(values: Sequence[TaskValue], kind: Kind) -> dict[str, object]:
     error, freedom = uncertainty
     interval = t_interval(centre, error, freedom)
     method = "Student's t over tasks within categories (Welch-Satterthwaite)"
-    return {"value": centre, "standard_error": error, **_cut(interval, method, kind)}
+    return {"value": centre, "standard_error": error, **_cut(interval, method, bounds)}
 
 
-def _cut(interval: tuple[float, float], method: str, kind: Kind) -> dict[str, object]:
+def _cut(interval: tuple[float, float], method: str, bounds: Bounds | None) -> dict[str, object]:
     low, high = interval
-    if kind == "number" or (low >= 0 and high <= 1):
+    least, most = bounds or interval
+    if low >= least and high <= most:
         return {"interval95": interval, "interval_method": method}
     return {
-        "interval95": (max(low, 0.0), min(high, 1.0)),
-        "interval_method": f"{method}, cut to 0..1",
+        "interval95": (max(low, least), min(high, most)),
+        "interval_method": f"{method}, cut to {least:g}..{most:g}",
     }

@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.results.paths import RunFolder
 from agentcompass.components.results.store import RunStore
 
 
 def open_run_folder(typed: str) -> RunStore:
     """The run in this folder; RequestError("RUN_DIR") if it holds none, or no attempt."""
-    root = Path(typed).expanduser().absolute()
+    root = user_path(typed, "RUN_DIR").absolute()
     if not root.exists():
         raise RequestError("RUN_DIR", f"{root} does not exist")
     folder = RunFolder(root)

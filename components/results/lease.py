@@ -4,11 +4,16 @@ import fcntl
 import json
 import os
 import socket
+import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.results.writing import unwritable
+
+PATIENCE_SECONDS = 1.0
 
 
 class RunLease:
@@ -19,20 +24,25 @@ class RunLease:
         self._file: TextIO | None = None
 
     def take(self) -> None:
-        """RequestError, which names the holder, if another process works in the run."""
-        file = self._path.open("a+", encoding="utf-8")
+        """Blocks for a second at most. RequestError, which names the holder, if another process
+        works in the run; AgentCompassError(results.write) if this place cannot be locked."""
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise RequestError(
-                "run", f"it is being worked on by {_told(self._path)}", "wait for it, or cancel it"
-            ) from None
-        file.truncate(0)
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        who = {"pid": os.getpid(), "host": socket.gethostname(), "since": started}
-        json.dump({"schema_version": 1, **who}, file)
-        file.flush()
+            with ExitStack() as opened:
+                file = opened.enter_context(self._path.open("a+", encoding="utf-8"))
+                if not _locked(file):
+                    raise RequestError(
+                        "run",
+                        f"it is being worked on by {_told(self._path)}",
+                        "wait for it, or cancel it",
+                    )
+                file.truncate(0)
+                started = datetime.now(UTC).isoformat(timespec="seconds")
+                who = {"pid": os.getpid(), "host": socket.gethostname(), "since": started}
+                json.dump({"schema_version": 1, **who}, file)
+                file.flush()
+                opened.pop_all()
+        except OSError as error:
+            raise unwritable(self._path, error) from error
         self._file = file
 
     def release(self) -> None:
@@ -42,16 +52,28 @@ class RunLease:
 
 
 def holder(path: Path) -> str | None:
-    """Who works in the run now; None: nobody."""
+    """Who works in the run now; None: nobody, or this place knows no locks, so nobody can."""
     try:
         with path.open("r", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return _told(path)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _told(path)
     except OSError:
         return None
     return None
+
+
+def _locked(file: TextIO) -> bool:
+    """Tries for a while: who asks for the holder has a lock for a moment, too."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+        time.sleep(0.02)
 
 
 def _told(path: Path) -> str:

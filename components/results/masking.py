@@ -10,8 +10,9 @@ What is not masked, and why:
 - Encoded forms that pin down less than 8 characters: they would hit innocent data.
 - Numbers, and in models the fields that name things (ids, hashes, codes, closed choices): a
   record must stay readable and findable whatever the key is.
-- Keys of mappings, unless a key contains a secret of 16 characters or more (a program printed it
-  as a key). A field *named* like a secret is never touched: only values count.
+- Keys of mappings, and what `names` is given (a run's tasks, plan and fingerprint), unless a secret
+  of 16 characters or more is in it: a program printed it as a key, or it was typed as a parameter.
+  A field *named* like a secret is never touched: only values count.
 
 Masking serves records that people read, and whatever is stored: keys never reach results. A
 submission or an artifact without a secret in it is stored untouched. One that holds the key is
@@ -40,7 +41,10 @@ PLACEHOLDERS = frozenset(
 )
 _SHORTEST_ENCODED = 8
 _LONG = 16
-_NAMING_FIELDS = frozenset({"task_id", "schema_version", "content_hash", "sha256"})
+_NAMING_FIELDS = frozenset(
+    ["task_id", "category", "schema_version", "content_hash", "sha256"]
+    + ["image", "harness_version", "origin"]
+)
 _GAP = r"(?:\s|\\r|\\n)*"  # a line break, or one that is itself escaped
 _WHITE = dict.fromkeys(map(ord, " \t\r\n"))
 
@@ -55,7 +59,8 @@ class Masker:
         used = {s for s in given if len(s) >= SHORTEST and s.lower() not in PLACEHOLDERS}
         self._text = _Forms(used)
         self._bytes = _Forms(used, written=_as_latin)
-        self._keys = _Forms({secret for secret in used if len(secret) >= _LONG})
+        self._long = frozenset(secret for secret in used if len(secret) >= _LONG)
+        self._keys = _Forms(self._long)
 
     def text(self, text: str) -> str:
         return self._text.mask(text)
@@ -69,6 +74,11 @@ class Masker:
     def value(self, value: T) -> T:
         """The same value, of the same types, with every text in it masked."""
         return self._value(value, 0)  # type: ignore[no-any-return]
+
+    def names(self, value: T) -> T:
+        """The same for ids, hashes and parameters, which later runs compare and read: `openai` or
+        `1234` as a key must not change them, so only long secrets are masked."""
+        return Masker(self._long).value(value)
 
     def _value(self, value: Any, depth: int) -> Any:
         if isinstance(value, Enum):

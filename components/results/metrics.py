@@ -18,7 +18,7 @@ from agentcompass.components.contracts.run import Strategy
 from agentcompass.components.contracts.task import Primary
 from agentcompass.components.results import statistics
 from agentcompass.components.results.accounts import accounts
-from agentcompass.components.results.estimates import Kind, TaskValue, estimate
+from agentcompass.components.results.estimates import Bounds, Kind, TaskValue, estimate
 from agentcompass.components.results.metrics_record import (
     MISSING_NAMED,
     Aggregation,
@@ -44,13 +44,15 @@ def compute_metrics(
     primary: Primary = "correct",
     unscored: Unscored = "zero",
     aggregation: Aggregation = "micro",
+    score_range: Bounds | None = None,
 ) -> Metrics:
     """All numbers of a run over its planned tasks (ids, or id → category).
 
+    `score_range`: the benchmark's, to which the intervals of scores are cut; None: not known.
     Raises RequestError if details and plan do not fit together.
     """
     tasks = gather(details, planned, k, strategy, primary)
-    rules = _rules(k, strategy, primary)
+    rules = _rules(k, strategy, primary, score_range)
     metrics = _metrics(tasks, rules, aggregation)
     return Metrics(
         k=k,
@@ -81,22 +83,28 @@ class Rule:
     needs: str
     """What a task must have to count in `scored`."""
     kind: Kind
+    bounds: Bounds | None = (0.0, 1.0)
 
 
-def headline_rule(k: int, strategy: Strategy, primary: Primary) -> Rule:
-    return _rules(k, strategy, primary)[0]
+def headline_rule(
+    k: int, strategy: Strategy, primary: Primary, score_range: Bounds | None = None
+) -> Rule:
+    return _rules(k, strategy, primary, score_range)[0]
 
 
-def _rules(k: int, strategy: Strategy, primary: Primary) -> list[Rule]:
+def _rules(k: int, strategy: Strategy, primary: Primary, score_range: Bounds | None) -> list[Rule]:
     """The metrics of a run, the headline's first."""
     if strategy == "pass":
         return [_any_success(k, lambda task: len(task.values) == k or _successes(task) > 0)]
     binary = primary == "correct"
+    bounds: Bounds | None = (0.0, 1.0)
+    if not binary:  # an attempt without a score counts as 0, wherever the scores begin
+        bounds = score_range and (min(score_range[0], 0.0), max(score_range[1], 0.0))
     if k == 1:
         kind: Kind = "binary" if binary else "number"
-        return [_mean("native@1", f"mean over tasks of `{primary}`", kind)]
+        return [_mean("native@1", f"mean over tasks of `{primary}`", kind, bounds)]
     definition = f"mean over tasks of each task's mean of `{primary}` over {k} attempts"
-    rules = [_mean(f"avg@{k}", definition, "share" if binary else "number")]
+    rules = [_mean(f"avg@{k}", definition, "share" if binary else "number", bounds)]
     if binary:
         rules.append(_any_success(k, lambda task: len(task.values) == k))
         rules.append(_all_successes(k))
@@ -114,7 +122,7 @@ def shown_below(k: int) -> list[int]:
     return sorted(j for j in steps | doublings | set(range(1, 11)) if j < k)
 
 
-def _mean(name: str, definition: str, kind: Kind) -> Rule:
+def _mean(name: str, definition: str, kind: Kind, bounds: Bounds | None) -> Rule:
     return Rule(
         name,
         definition,
@@ -122,6 +130,7 @@ def _mean(name: str, definition: str, kind: Kind) -> Rule:
         lambda task: statistics.mean(task.values) if task.values else None,
         "a score",
         kind,
+        bounds,
     )
 
 
@@ -180,8 +189,8 @@ def _metrics(
             Metric(
                 name=rule.name,
                 definition=rule.definition,
-                planned=estimate(planned, aggregation, rule.kind, missing),
-                scored=estimate(scored, aggregation, rule.kind, missing),
+                planned=estimate(planned, aggregation, rule.kind, missing, rule.bounds),
+                scored=estimate(scored, aggregation, rule.kind, missing, rule.bounds),
             )
         )
     return tuple(metrics)

@@ -57,6 +57,9 @@ def read_document(path: Path, kind: Kind) -> Document | None:
         return upgrade(kind, document)
     except UnknownVersion as error:
         raise DamagedRecord(path, str(error)) from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # upgrades check no shapes
+        reason = f"holds no {kind} of schema_version {document.get('schema_version')!r}"
+        raise DamagedRecord(path, reason) from error
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -44,10 +44,11 @@ class ScoreSoFar:
         primary: Primary = "correct",
         unscored: Unscored = "zero",
         aggregation: Aggregation = "micro",
+        score_range: tuple[float, float] | None = None,
     ) -> None:
         self._categories = dict(categories)
         self._k, self._strategy = k, strategy
-        self._rule = headline_rule(k, strategy, primary)
+        self._rule = headline_rule(k, strategy, primary, score_range)
         self._over_planned, self._aggregation = unscored == "zero", aggregation
         self._seen: dict[str, _Seen] = {}
         self._values: dict[str, TaskValue] = {}
@@ -69,7 +70,8 @@ class ScoreSoFar:
 
     def estimate(self) -> Estimate:
         values = tuple(self._values.values()) if self._any_score else ()
-        return estimate(values, self._aggregation, self._rule.kind, "no score")
+        rule = self._rule
+        return estimate(values, self._aggregation, rule.kind, "no score", rule.bounds)
 
     def _value(self, task_id: str, seen: _Seen) -> float | None:
         """None: nothing can be said of the task yet."""

@@ -37,6 +37,12 @@ from agentcompass.components.results.writing import (
 
 LOG = logging.getLogger("agentcompass.results")
 _STRIPES = 64
+_NAMES = frozenset(
+    ["run_id", "state", "started_at", "updated_at", "continued_at", "plan", "fingerprint"]
+    + ["dataset", "tasks", "categories", "rescored", "versions"]
+    + ["prefect_flow_run_id", "flow_run_key"]
+)
+"""Parts of run.json that are read and compared again; the others are text for people."""
 
 
 def _locks() -> tuple[threading.Lock, ...]:
@@ -57,14 +63,22 @@ class RunStore:
     # The run
 
     def write_run(self, document: Mapping[str, Any]) -> None:
-        """run.json. `tasks`, a list of ids or of objects with an `id`, orders `details()`."""
-        self._write(self.folder.run_json, {"schema_version": 1, **document})
+        """run.json. `tasks`, a list of ids or of objects with an `id`, orders `details()`.
+
+        What names things in it stays as it is, whatever a short key is.
+        """
+        masker = self.masker
+        masked = {
+            name: masker.names(value) if name in _NAMES else masker.value(value)
+            for name, value in document.items()
+        }
+        self._write_masked(self.folder.run_json, {"schema_version": 1, **masked})
 
     def read_run(self) -> dict[str, Any] | None:
         return read_document(self.folder.run_json, "run")
 
     def write_progress(self, document: Mapping[str, Any]) -> None:
-        self._write(self.folder.progress_json, {"schema_version": 1, **document})
+        self._write(self.folder.progress_json, document)
 
     def write_metrics(self, metrics: Metrics) -> None:
         self._write(self.folder.metrics_json, metrics)
@@ -170,7 +184,10 @@ class RunStore:
                 yield detail
 
     def _write(self, path: Path, value: Any) -> None:
-        plain, replaced = clean_text(self.masker.value(value))
+        self._write_masked(path, self.masker.value(value))
+
+    def _write_masked(self, path: Path, masked: Any) -> None:
+        plain, replaced = clean_text(masked)
         if replaced:
             LOG.info("%s: %d characters or values that JSON cannot hold replaced", path, replaced)
         write_atomic(path, to_json(plain))

@@ -1,5 +1,6 @@
 """summary.md: what a person reads after a run. Made of metrics alone; shuffling changes no byte."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentcompass.components.results.headline import (
@@ -27,6 +28,8 @@ from agentcompass.components.results.numbers_shown import (
 
 __all__ = ["Line", "format_number", "headline_lines", "summary_markdown"]
 
+_MARKUP = re.compile(r"[\\|<`\[*~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+"""Underscores within a word are none."""
 _REPEAT, _WAY_ON = "command", "way on"
 
 
@@ -204,7 +207,4 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _escaped(text: str) -> str:
     """Foreign text as one line that Markdown shows as it is."""
-    flat = " ".join(text.split())
-    for character in ("\\", "|", "<", "`", "["):
-        flat = flat.replace(character, "\\" + character)
-    return flat
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))

@@ -88,6 +88,7 @@ class Ran:
     """What stopped the attempts, as `flows` keeps it."""
     metrics: Metrics
     seconds: float
+    judge: Benchmark
 
     @property
     def folder(self) -> Path:
@@ -99,7 +100,12 @@ class Ran:
 
     def conclude(self) -> Metrics:
         return conclusion.conclude(
-            self.plan, self.benchmark_parameters, self.dataset, self.samples, self.store
+            self.plan,
+            self.benchmark_parameters,
+            self.dataset,
+            self.samples,
+            self.store,
+            benchmark=self.judge,
         )
 
     def records(self) -> dict[str, AttemptRecord]:
@@ -257,7 +263,8 @@ async def _measured(
         plan, parameters, dataset, samples, store, benchmark=parts.benchmark
     )
     analysis.analyze(store)
-    return Ran(plan, parameters, dataset, samples, store, ending, failure, metrics, seconds)
+    judge = parts.benchmark
+    return Ran(plan, parameters, dataset, samples, store, ending, failure, metrics, seconds, judge)
 
 
 def _parts(request: RunRequest, benchmark: Benchmark | None) -> tuple[RunPlan, Parts]:

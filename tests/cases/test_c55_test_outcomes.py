@@ -94,6 +94,7 @@ def _outcomes(*items: tuple[str, str]) -> Account:
         status=1,
         exit_code=1,
         canary="test_canary",
+        canary_added=True,
         output="" if not failed else "x",
     )
 
@@ -113,6 +114,35 @@ def test_tests_of_one_cut_name_must_all_pass(tmp_path: Path) -> None:
         _outcomes(),
     ):
         assert not grade(instance, bad).correct
+
+
+def test_a_progress_mark_in_a_list_is_no_test(tmp_path: Path) -> None:
+    """As in the rows pytest-dev__pytest-5262 and -7521 of SWE-bench Verified."""
+    instance = Shapes(tmp_path).instance.model_copy(
+        update={
+            "repo": "pytest-dev/pytest",
+            "fail_to_pass": ("testing/test_capture.py::TestFDCapture::test_mode",),
+            "pass_to_pass": ("[100%]", "testing/test_capture.py::test_done[a]"),
+        }
+    )
+    ran = [(name, "passed") for name in (*instance.fail_to_pass, instance.pass_to_pass[1])]
+    graded = grade(instance, _outcomes(*ran))
+    assert graded.correct
+    assert graded.metrics == {"fail_to_pass": 1.0, "pass_to_pass": 1.0}
+    assert ["no test" in e.text for e in graded.evidence if e.name == "[100%]"] == [True]
+    assert not grade(instance, _outcomes(*ran[:1])).correct
+    only = instance.model_copy(update={"fail_to_pass": ("[100%]",)})
+    assert not grade(only, _outcomes(*ran)).correct
+
+
+@pytest.mark.parametrize(("last", "resolved"), [("passed", True), ("failed", False)])
+def test_the_last_of_a_tests_tries_counts(tmp_path: Path, last: str, resolved: bool) -> None:
+    """As pytest-rerunfailures tells them."""
+    instance = Shapes(tmp_path).instance.model_copy(
+        update={"fail_to_pass": ("t.py::f",), "pass_to_pass": ()}
+    )
+    account = _outcomes(("t.py::f", "rerun"), ("t.py::f", last))
+    assert grade(instance, account).correct is resolved
 
 
 ODD = """\

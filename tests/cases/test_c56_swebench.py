@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from agentcompass.components.benchmarks._swebench import starving, test_run
+from agentcompass.components.benchmarks._swebench.snapshot import apply_patch
 from agentcompass.components.contracts.attempt import Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code
-from agentcompass.components.contracts.sandbox import Environment
+from agentcompass.components.contracts.sandbox import Environment, ExecResult
 from tests.components.benchmarks.sandboxes import path_with, sandbox
+from tests.components.benchmarks.swebench_repository import diff
 from tests.components.benchmarks.swebench_shapes import FIX, Shapes, shown
 from tests.conformance.benchmark import MemoryDesk, Tried, judge
 
@@ -123,6 +125,52 @@ def test_tests_that_hardly_got_a_processor_are_the_graders_time_out(
     assert raised.value.code is Code.GRADER_TIMEOUT
 
 
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (
+            ExecResult(1, "", "error: unable to write file 'a.py': No space left on device\n"),
+            Code.ENVIRONMENT_DISK_FULL,
+        ),
+        (ExecResult(None, "", "", timed_out=True), Code.GRADER_CRASHED),
+        (ExecResult(137, "", "Killed", out_of_memory=True), Code.GRADER_CRASHED),
+        (
+            ExecResult(
+                128, "", "fatal: unable to create threads: Resource temporarily unavailable"
+            ),
+            Code.GRADER_CRASHED,
+        ),
+        (
+            ExecResult(1, "", "error: unable to read b.py: Input/output error\n"),
+            Code.GRADER_CRASHED,
+        ),
+    ],
+)
+def test_trouble_while_applying_is_not_the_patchs(result: ExecResult, code: Code) -> None:
+    with pytest.raises(AgentCompassError) as raised:
+        asyncio.run(apply_patch(_Applying(result), b"x"))  # type: ignore[arg-type]
+    assert raised.value.code is code
+
+
+def test_a_patch_for_other_files_is_refused(tmp_path: Path) -> None:
+    """With the words of the git that is here."""
+    patches = {
+        "does not apply": diff("shapes/__init__.py", "a\n", "b\n"),
+        "No such file": diff("shapes/none.py", "a\n", "b\n"),
+        "already exists": "diff --git a/README.md b/README.md\nnew file mode 100644\n"
+        "--- /dev/null\n+++ b/README.md\n@@ -0,0 +1 @@\n+a\n",
+    }
+
+    async def run() -> None:
+        shapes = Shapes(tmp_path)
+        async with sandbox() as env:
+            await shapes.benchmark.prepare(shapes.sample.task, env)
+            for said, patch in patches.items():
+                assert said in await apply_patch(env, patch.encode())
+
+    asyncio.run(run())
+
+
 def test_waiting_for_a_processor_is_told_from_waiting_for_nothing() -> None:
     """One process is kept off the only processor it may use by another; one just sleeps."""
     [processor] = list(os.sched_getaffinity(0))[:1]
@@ -211,6 +259,21 @@ def test_the_submission_meets_the_evaluation_phase_only(tmp_path: Path) -> None:
     assert any("fast-import" in p or "index-pack" in p for p in phases[:entered])
     assert not any("index-pack" in p for p in phases[entered:])
     assert any("LOADER" in p or "types" in p for p in phases[entered:])
+
+
+class _Applying:
+    """An environment in which `git apply` ends so."""
+
+    workdir = "/"
+
+    def __init__(self, result: ExecResult) -> None:
+        self._result = result
+
+    async def write_file(self, *words: object) -> None:
+        pass
+
+    async def exec(self, command: list[str], **options: object) -> ExecResult:
+        return ExecResult(0, "", "") if command[0] == "rm" else self._result
 
 
 class _Watched:

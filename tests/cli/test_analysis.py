@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentcompass.cli import run_options
+from agentcompass.components.configuration.layers import users_file
 from agentcompass.components.contracts.attempt import AttemptKey
 from tests.cli.conftest import Cli
 from tests.components.analyzers.formats import Run, attempt
@@ -174,14 +175,16 @@ def test_a_check_that_cannot_be_made_is_refused_before_anything_is_done(
     assert sorted(Path(run_dir).rglob("*")) == before
 
 
-def test_a_configuration_file_names_the_key(
+def test_the_user_s_configuration_file_names_the_key(
     cli: Cli, run_dir: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_KEY", "judge-secret-1")
     with ModelServer(lambda _: Reply(text=ANSWER)) as endpoint:
         for written in ("{env: JUDGE_KEY}", '"${JUDGE_KEY}"'):
             model = f"{{id: judge-1, base_url: '{endpoint.base_url}', api_key: {written}}}"
-            Path("agentcompass.yaml").write_text(
+            own = users_file()
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_text(
                 f"execution: {{analysis_params: {{model_check: {{model: {model}}}}}}}\n",
                 encoding="utf-8",
             )

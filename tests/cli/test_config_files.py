@@ -25,6 +25,33 @@ def test_show_names_each_value_and_its_file_and_masks_secrets(cli: Cli, home: Pa
     assert document["origins"]["execution.task_concurrency"].endswith("agentcompass.yaml")
 
 
+def test_show_masks_what_is_a_secret_by_its_value_or_its_place(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_KEY", "value-of-some-key")
+    (home / "more.yaml").write_text(
+        """
+environments:
+  host_process:
+    env: {HTTPS_PROXY: "http://me:canary@h:1", X: ghp_canary0123456789abcdef, Y: "http://h:1/x"}
+    setup: {commands: ["curl https://me:canary@h/x", "make"]}
+execution:
+  analysis_params:
+    model_check:
+      model:
+        id: m
+        base_url: http://h/v1?code=canary
+        api_key: {env: SOME_KEY}
+        params: {headers: {X-Title: canary, X-Own: "Bearer ${SOME_KEY}"}}
+"""
+    )
+    for flags in ((), ("--json",)):
+        answer = cli("config", "show", "--config", "more.yaml", *flags)
+        assert "canary" not in answer.out + answer.err
+        for shown in ("http://h:1/x", "make", "${SOME_KEY}", "Bearer ${SOME_KEY}"):
+            assert shown in answer.out
+
+
 def test_init_writes_a_file_that_is_in_order_and_never_over_one(cli: Cli, home: Path) -> None:
     assert cli("config", "init").code == 0
     assert "agentcompass.yaml: in order" in cli("config", "validate").out
@@ -52,6 +79,8 @@ def test_init_writes_a_file_that_is_in_order_and_never_over_one(cli: Cli, home: 
         ("benchmarks: {quickstart: {limt: 1}}", "benchmarks.quickstart.limt: unknown key"),
         ("harnesses: {oracle: {limt: 1}}", "harnesses.oracle.limt: unknown key"),
         ("runtime: {results_dir: 3}", "runtime.results_dir: "),
+        ("runtime: {provider_limits: {dockr: 4}}", "runtime.provider_limits: no provider 'dockr'"),
+        ("runtime: {env_open_qps: {dockr: 4}}", "runtime.env_open_qps: no provider 'dockr'"),
     ],
 )
 def test_what_is_wrong_stops_a_run_and_names_the_file(

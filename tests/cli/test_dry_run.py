@@ -1,6 +1,7 @@
 """`--dry-run` shows the plan, asks what preflight asks, and leaves nothing behind."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_the_plan_names_components_versions_tasks_and_limits(cli: Cli, home: Pat
     )  # fmt: skip
     assert (answer.code, answer.err) == (0, "")
     lines = {line.split(maxsplit=1)[0]: line for line in answer.out.splitlines()}
-    assert lines["benchmark"].endswith("quickstart (version 1, built in)")
+    assert re.search(r" quickstart \(version \d+, built in\)$", lines["benchmark"])
     assert lines["environment"].split()[1] == "host_process"
     assert lines["limit"].split() == ["limit", "2", "(set)"]
     assert "2 of " in lines["tasks"]
@@ -70,3 +71,36 @@ def test_what_preflight_finds_comes_after_the_plan(cli: Cli, questions: str) -> 
     document = json.loads(cli(*arguments, "--json").out)
     assert document["exit_code"] == 3
     assert len(document["problems"]) == 1
+
+
+def test_a_run_to_reuse_that_is_not_there_is_told_before_anything_is_asked(
+    cli: Cli, home: Path, endpoint: ModelServer
+) -> None:
+    words = ("run", "quickstart", "tool_agent", "m", "--model-base-url", endpoint.base_url)
+    for more in (("--dry-run",), ()):
+        answer = cli(*words, "--model-api-key", "none", "--reuse=nosuch", *more)
+        assert answer.code == 2
+        assert answer.complaint.startswith("reuse: no run 'nosuch' in ")
+    assert not endpoint.requests
+    there = home / "results" / "scripted__quickstart__oracle" / "there"
+    there.mkdir(parents=True)
+    (there / "run.json").write_text("{}", encoding="utf-8")
+    assert cli(*PLAIN, "--reuse=there").code == 0
+    assert cli(*PLAIN, "--reuse=latest").code == 0
+    assert "did you mean 'there'" in cli(*PLAIN, "--reuse=ther").complaint
+
+
+def test_every_json_value_may_stand_in_a_file(cli: Cli, home: Path) -> None:
+    (home / "patterns.json").write_text('["overloaded"]', encoding="utf-8")
+    (home / "protocols.yaml").write_text("[openai-chat, openai-responses]", encoding="utf-8")
+    (home / "object.json").write_text("{}", encoding="utf-8")
+    answer = cli(
+        *PLAIN, "--retry-pattern-list", "@patterns.json", "--model-api-protocol",
+        "@protocols.yaml", "--json",
+    )  # fmt: skip
+    request = json.loads(answer.out)["plan"]["request"]
+    assert request["execution"]["retry_pattern_list"] == ["overloaded"]
+    assert request["model"]["api_protocol"] == ["openai-chat", "openai-responses"]
+    for option in ("--retry-pattern-list", "--model-api-protocol"):
+        assert cli(*PLAIN, option, "@object.json").code == 2
+        assert "no such file" in cli(*PLAIN, option, "@nope.json").complaint

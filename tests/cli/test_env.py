@@ -57,6 +57,20 @@ def test_what_was_kept_is_listed_with_its_age_and_only_removed_when_asked_for(
     assert cli("env", "list", *HOST, "--env-params", place).out == "nothing is left\n"
 
 
+def test_environments_are_reached_as_the_configuration_says(
+    cli: Cli, home: Path, place: str, tmp_path: Path
+) -> None:
+    keep_one(place, "run-a")
+    file = home / "agentcompass.yaml"
+    file.write_text(f"environments: {{host_process: {place}}}", encoding="utf-8")
+    assert "run-a" in cli("env", "list", *HOST).out
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    other = json.dumps({"temp_dir": str(elsewhere)})
+    assert cli("env", "list", *HOST, "--env-params", other).out == "nothing is left\n"
+    assert cli("env", "clean", *HOST, "--kept").out == "removed 1 of 1\n"
+
+
 def test_one_sandbox_or_one_runs_sandboxes_can_be_chosen(cli: Cli, place: str) -> None:
     for run_id in ("run-a", "run-a", "run-b"):
         keep_one(place, run_id)

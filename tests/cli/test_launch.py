@@ -121,10 +121,15 @@ def test_a_dry_run_shows_every_request_and_spends_nothing(cli: Cli, home: Path) 
     ("change", "complaint"),
     [
         (("task_concurrency: 3", "task_concurency: 3"), "l.yaml: runtime.task_concurency: unknown"),
-        (("harness: idle", "harnes: idle"), "l.yaml: requests[1].harnes: unknown key"),
+        (("harness: idle", "harnes: idle"), "requests[1]: harnes: unknown key"),
         (("limit: 3", "limt: 3"), "requests[0] (quickstart · oracle · scripted): benchmark-params"),
         (("k: 3", "k: 0"), "requests[1] (quickstart · idle · scripted): execution-params.attempts"),
-        (("task_concurrency: 3", "task_concurrency: 0"), "every request: "),
+        (("task_concurrency: 3", "task_concurrency: 0"), "l.yaml: runtime.task_concurrency: "),
+        (("progress: plain", "progress: plan"), "l.yaml: runtime.progress: "),
+        (
+            ("progress: plain", "provider_limits: {dockr: 4}"),
+            "l.yaml: runtime.provider_limits: no provider 'dockr'; did you mean 'docker'?",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place_before_any_request_is_begun(

@@ -14,7 +14,9 @@ import pytest
 from agentcompass.components.contracts.attempt import AttemptKey, AttemptRecord, Detail, Verdict
 from agentcompass.components.contracts.progress import Outcome, Progress
 from agentcompass.components.contracts.run import RunRequest
+from agentcompass.components.execution.repeating import way_on
 from agentcompass.components.results.metrics import compute_metrics
+from agentcompass.components.results.paths import namespace
 from agentcompass.flows import local, server
 from tests.cli.conftest import Cli
 
@@ -136,6 +138,16 @@ def test_the_outcome_is_the_exit_code_and_a_problem_is_one_line(
     assert str(changes.get("problem", "")) in answer.err
 
 
+def stands(request: RunRequest, runs: FakeRuns) -> None:
+    """The run is where a real one would be, and the folder of the next is free."""
+    runtime = request.runtime
+    ids = (request.model.id, request.benchmark.id, request.harness.id)
+    folder = namespace(Path(runtime.results_dir), runtime.run_name, *ids) / runs.folder.name
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}", encoding="utf-8")
+    shutil.rmtree(runs.folder)
+
+
 @pytest.mark.parametrize("key", ["none", "${MY_KEY}", "sk-0123456789"])
 def test_where_attempts_lack_a_score_the_last_line_goes_on_with_this_run(
     cli: Cli, runs: FakeRuns, key: str, monkeypatch: pytest.MonkeyPatch
@@ -156,7 +168,7 @@ def test_where_attempts_lack_a_score_the_last_line_goes_on_with_this_run(
     assert line.endswith(f"--reuse={runs.folder.name}'")
     first = runs.request
     assert first is not None
-    shutil.rmtree(runs.folder)
+    stands(first, runs)
     assert "sk-0123456789" not in line
     typed = os.path.expandvars(line.partition(": agentcompass ")[2])  # as a shell would
     again = cli(*shlex.split(typed))
@@ -166,6 +178,52 @@ def test_where_attempts_lack_a_score_the_last_line_goes_on_with_this_run(
     model = first.model.model_copy(update={"api_key": runs.request.model.api_key})
     assert (first.model.api_key == model.api_key) is (key != "${MY_KEY}")
     assert runs.request == first.model_copy(update={"runtime": runtime, "model": model})
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("", ("--timeout-seconds", "1000000")),
+        ("", ("--timeout-seconds", "1234567", "--no-checkpoint-resume", "--reuse")),
+        ("", ("--env-open-qps", "docker=0.00000125", "--provider-limit", "docker=100000")),
+        ("execution: {attempts: {k: 5}}", ("--k", "1")),
+        ("execution: {attempts: {k: 5, strategy: pass}}", ("--attempt-strategy", "avg")),
+        ("execution: {attempts: {k: 5, strategy: pass}}",
+         ("--k", "1", "--attempt-strategy", "avg")),
+        ("execution: {attempts: {k: 5, strategy: pass}}", ()),
+        ("execution: {max_retries: 3, enable_analysis: false}",
+         ("--max-retries", "0", "--enable-analysis")),
+        ("execution: {run_timeout_seconds: 60}",
+         ("--execution-params", '{"run_timeout_seconds": null}')),
+        ("runtime: {results_dir: there, run_name: night, timeout_seconds: 7}",
+         ("--results-dir", "results", "--run-name", "", "--timeout-seconds", "360000")),
+        ("runtime: {timeout_seconds: 90}", ()),
+    ],
+)  # fmt: skip
+def test_the_way_on_asks_for_the_same_whatever_the_configuration_says(
+    cli: Cli, runs: FakeRuns, home: Path, said: str, typed: tuple[str, ...]
+) -> None:
+    (home / "agentcompass.yaml").write_text(said or "{}", encoding="utf-8")
+    runs.outcome = runs.outcome.model_copy(update={"planned": 2})
+    assert cli(*RUN, *typed).code == 1
+    first = runs.request
+    assert first is not None
+    line = way_on(first, runs.folder.name)
+    stands(first, runs)
+    again = cli(*shlex.split(line)[1:])
+    assert again.code == 1, again.err
+    assert runs.request is not None
+    runtime = first.runtime.model_copy(update={"reuse": runs.folder.name})
+    assert runs.request == first.model_copy(update={"runtime": runtime})
+
+
+def test_the_way_on_is_told_beside_a_configuration_that_cannot_be_read(
+    cli: Cli, runs: FakeRuns, home: Path
+) -> None:
+    assert cli(*RUN, "--k", "3").code == 0
+    (home / "agentcompass.yaml").write_text("execution: 3", encoding="utf-8")
+    assert runs.request is not None
+    assert " --k 3 " in way_on(runs.request, "first")
 
 
 def test_the_way_on_names_the_page_that_says_what_to_do(cli: Cli, runs: FakeRuns) -> None:

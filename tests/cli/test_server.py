@@ -52,6 +52,17 @@ def test_status(
     assert json.loads(cli("server", "status", "--json").out)["running"] is (state is not None)
 
 
+def test_the_address_for_a_variable_is_an_address_or_nothing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "status", lambda: STATE)
+    answer = cli("server", "status", "--url")
+    assert (answer.code, answer.out, answer.err) == (0, "http://127.0.0.1:4200/api\n", "")
+    monkeypatch.setattr(server, "status", lambda: None)
+    answer = cli("server", "status", "--url")
+    assert (answer.code, answer.out, answer.complaint) == (1, "", "not running")
+
+
 @pytest.mark.parametrize(("stopped", "text"), [(True, "stopped"), (False, "not running")])
 def test_stop(cli: Cli, monkeypatch: pytest.MonkeyPatch, stopped: bool, text: str) -> None:
     monkeypatch.setattr(server, "stop", lambda: stopped)

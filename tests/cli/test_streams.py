@@ -43,10 +43,24 @@ def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
     json.loads(done.stdout.decode("utf-8"))
 
 
+@pytest.mark.parametrize("buffered", ["", "1"])
 @pytest.mark.parametrize("command", ["list harness", "run --help", "config docs benchmark gsm8k"])
-def test_a_reader_that_goes_away_is_no_error(home: Path, command: str) -> None:
-    done = shell(f"{COMMAND} {command} | true")
+def test_a_reader_that_goes_away_is_no_error(home: Path, command: str, buffered: str) -> None:
+    done = shell(f"PYTHONUNBUFFERED={buffered} {COMMAND} {command} | true")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("reader", ["", "| cat"])
+def test_another_pipe_that_breaks_is_an_error(home: Path, reader: str) -> None:
+    """As where an engine or a server hangs up in the middle of a run."""
+    program = (
+        "import errno, sys; from agentcompass.cli import main, program\n"
+        "def broken(arguments): raise BrokenPipeError(errno.EPIPE, 'Broken pipe')\n"
+        "program.carry_out = broken; sys.exit(main.answer(['run']))"
+    )
+    done = shell(f'{sys.executable} -c "{program}" {reader}')
+    assert done.returncode == 4
+    assert done.stderr.startswith("agentcompass: unexpected: BrokenPipeError: ")
 
 
 def test_closed_streams_are_no_error(home: Path) -> None:

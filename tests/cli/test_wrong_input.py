@@ -73,6 +73,11 @@ def test_an_unknown_component_is_offered_its_nearest_name(refused, changed, fiel
     ("options", "field", "near"),
     [
         (["--env", "host_proces"], "environment", "'host_process'"),
+        (["--provider-limit", "dockr=1"], "provider-limit", "'docker'"),
+        (["--provider-limit", "docker=1_0"], "provider-limit", "'1_0' is not a whole number"),
+        (["--provider-limit", "docker=1.5"], "provider-limit", "'1.5' is not a whole number"),
+        (["--env-open-qps", "docker=1_0"], "env-open-qps", "'1_0' is not a number"),
+        (["--env-open-qps", "docker=nan"], "env-open-qps", "'nan' is not a number"),
         (["--model-api-protocol", "openai_chat"], "model-api-protocol", "'openai-chat'"),
         (["--model-api-protocol", '["openai-chat", "x"]'], "model-api-protocol", "'x'"),
         (["--model-api-protocol", '["openai-chat", 1]'], "model-api-protocol", "JSON list"),
@@ -251,3 +256,87 @@ def test_missing_arguments_are_named_in_their_order(cli: Cli, given: list[str]) 
     name = ("BENCHMARK", "HARNESS", "MODEL")[len(given)]
     assert answer.code == 2
     assert answer.complaint.startswith(f"{name}: missing; the order is BENCHMARK HARNESS MODEL")
+
+
+RUN = ("run", "quickstart", "oracle", "scripted", "--dry-run")
+QUESTIONS = ("run", "gsm8k", "oracle", "scripted", "--dry-run", "--benchmark-params")
+REPLAY = ("run", "quickstart", "tool_agent", "replay", "--dry-run", "--model-params")
+NOBODY, LONG = "~nosuchuser/x", "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("summary", NOBODY), "RUN_DIR"),
+        (("summary", LONG), "RUN_DIR"),
+        (("summary", f"{LONG}/run"), "RUN_DIR"),
+        (("rescore", NOBODY), "RUN_DIR"),
+        (("analysis", LONG), "RUN_DIR"),
+        (("list", "recipe", "--recipe-dir", NOBODY), "recipe-dir"),
+        (("list", "runs", "--results-dir", NOBODY), "results-dir"),
+        (("new", "benchmark", "mine", "--directory", NOBODY), "directory"),
+        (("launch", f"{NOBODY}.yaml"), "launch"),
+        (("config", "validate", f"{NOBODY}.yaml"), "config"),
+        ((*RUN, "--recipe-dir", NOBODY), "recipe-dir"),
+        ((*RUN, "--results-dir", NOBODY), "results-dir"),
+        ((*RUN, "--data-dir", NOBODY), "data-dir"),
+        ((*RUN, "--env-params", f"@{NOBODY}.json"), "env-params"),
+        ((*RUN, "--env-params", f"@{LONG}/a.json"), "env-params"),
+        ((*REPLAY, f'{{"trajectory": "{NOBODY}"}}'), "model-params.trajectory"),
+        ((*RUN, "--env-params", f'{{"temp_dir": "{NOBODY}"}}'), "env-params.temp_dir"),
+        (("env", "list", "--env", "host_process", "--env-params", f'{{"temp_dir": "{NOBODY}"}}'),
+         "env-params.temp_dir"),
+        ((*QUESTIONS, f'{{"data_path": "{NOBODY}"}}'), "benchmark-params.data_path"),
+        ((*QUESTIONS, f'{{"data_path": "{LONG}"}}'), "benchmark-params.data_path"),
+    ],
+)  # fmt: skip
+def test_a_path_that_cannot_be_meant_is_refused_by_its_name(
+    cli: Cli, arguments: tuple[str, ...], field: str
+) -> None:
+    answer = cli(*arguments)
+    assert answer.code == 2, answer.err
+    assert answer.complaint.startswith(f"{field}: ")
+    assert "cannot be used" in answer.complaint
+
+
+@pytest.mark.parametrize(
+    ("option", "params", "complaint"),
+    [
+        ("--model-params", f'{{"script": "{NOBODY}"}}', "model-params.script: "),
+        (
+            "--env-params",
+            f'{{"setup": {{"files": {{"/x": "{NOBODY}"}}}}}}',
+            "host_process is to be",
+        ),
+    ],
+)
+def test_a_path_that_only_the_run_reads_is_found_at_preflight(
+    cli: Cli, option: str, params: str, complaint: str
+) -> None:
+    answer = cli("run", "quickstart", "tool_agent", "scripted", "--dry-run", option, params)
+    assert answer.code == 3
+    assert answer.complaint.startswith(complaint)
+    assert f"'{NOBODY}' cannot be used" in answer.complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("env", "clean", "--run", "--kept"), "run: a value is missing: '--kept'"),
+        (("env", "list", "docker"), "command line: 1 argument too many, the first is 'docker'"),
+        (("env", "clean", "--run", "a", "--run", "b"), "run: given 2 times"),
+        (("env", "claen"), "env: no command 'claen'; did you mean 'clean'"),
+        (("list", "runs", "--results-dir", "--json"), "results-dir: a value is missing: '--json'"),
+        (("server", "stauts"), "server: no command 'stauts'; did you mean 'status'"),
+        (("server", "status", "http://h"), "command line: 1 argument too many"),
+        (("config", "show", "--config", "--origins"), "config: a value is missing: '--origins'"),
+        (("new", "benchmark", "n", "--directory", "a", "--directory", "b"), "directory: given 2"),
+    ],
+)
+def test_no_command_swallows_what_was_not_meant(
+    cli: Cli, home: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    answer = cli(*arguments)
+    assert answer.code == 2
+    assert answer.complaint.startswith(complaint)
+    assert list(home.iterdir()) == []

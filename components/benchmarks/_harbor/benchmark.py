@@ -166,7 +166,7 @@ class HarborTasks:
             seen = await self._get_ready(env, one.separate.environment.healthcheck, [one])
             await restore_outputs(one, env, submission, desk)
             await env.enter("evaluation")
-            return await grade_separately(one, env, seen, self.terms), True
+            return await grade_separately(one, env, seen, self.terms, desk), True
         if (before := self._seen.get(env)) is None:
             raise AgentCompassError(
                 Code.GRADER_CRASHED, "this sandbox was not seen before the agent came"

@@ -5,18 +5,20 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from agentcompass.components.benchmarks._harbor.bootstrap import misses
 from agentcompass.components.benchmarks._harbor.box import Box, record, with_changes
 from agentcompass.components.benchmarks._harbor.judging import Grade, Terms, grade_of, worthless
 from agentcompass.components.benchmarks._harbor.processes import LeftRunning
 from agentcompass.components.benchmarks._harbor.rounds import Round
 from agentcompass.components.benchmarks._harbor.samples import variables
 from agentcompass.components.benchmarks._harbor.tampering import (
+    Named,
     Tampering,
     give_back,
     originals,
     untangle,
 )
-from agentcompass.components.benchmarks._harbor.verifier import Grader, clear, run_tests
+from agentcompass.components.benchmarks._harbor.verifier import Graded, Grader, clear, run_tests
 from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import Code
 from agentcompass.components.contracts.protocols import ArtifactDesk
@@ -58,11 +60,16 @@ def verifier_user(one: Round, root: str | None) -> str | None:
     return one.verifier.user or (root if agents else None)
 
 
-async def grade_separately(one: Round, env: Environment, seen: Seen, terms: Terms) -> Grade:
-    """In a sandbox where no agent ever was."""
+async def grade_separately(
+    one: Round, env: Environment, seen: Seen, terms: Terms, desk: ArtifactDesk
+) -> Grade:
+    """In a sandbox where no agent ever was: all there is of it are its outputs."""
     grader = _grader(one, "everything", seen.root)
-    graded = await run_tests(grader, env, seen.boxes[grader.user], None, alone=True)
-    return grade_of(graded, Tampering(), await _script(one), terms, any_key=one.number > 0)
+    tampering = await _untangled(one, env, seen, grader, desk)
+    if tampering.replaced:
+        return worthless(tampering, terms)
+    graded = await run_tests(grader, env, seen.boxes[grader.user], tampering.path, alone=True)
+    return await _grade(one, env, graded, tampering, terms, desk)
 
 
 async def grade_in_place(
@@ -70,21 +77,61 @@ async def grade_in_place(
 ) -> tuple[Grade, bool]:
     """In the agent's sandbox; False: nothing it says counts any more, later steps included."""
     grader = _grader(one, keep, seen.root)
-    box = seen.boxes[grader.user]
-    tampering = await untangle(
-        env, box, seen.originals, one.folder.instruction, grader.user, seen.root
-    )
-    for line in (*tampering.findings, *tampering.replaced):
-        desk.note(Code.GRADER_TAMPERED, line)
+    tampering = await _untangled(one, env, seen, grader, desk)
     if tampering.replaced:
         return worthless(tampering, terms), False
-    graded = await run_tests(grader, env, box, tampering.path, alone=False)
+    graded = await run_tests(grader, env, seen.boxes[grader.user], tampering.path, alone=False)
     for line in graded.findings:
         desk.note(Code.GRADER_TAMPERED, line)
     if grader.goes_on:
         await clear(grader, env)
         await give_back(env, tampering, seen.root)
-    return grade_of(graded, tampering, await _script(one), terms, any_key=one.number > 0), True
+    return await _grade(one, env, graded, tampering, terms, desk), True
+
+
+async def _untangled(
+    one: Round, env: Environment, seen: Seen, grader: Grader, desk: ArtifactDesk
+) -> Tampering:
+    sources = (entry.source for entry in one.artifacts)
+    texts = await asyncio.to_thread(one.test_texts)
+    named = Named(
+        told="\n".join((one.folder.instruction, *sources)),
+        tests=b"\n".join(texts).decode("utf-8", "replace"),
+    )
+    box = seen.boxes[grader.user]
+    found = await untangle(env, box, seen.originals, named, grader.user, seen.root)
+    for line in (*found.findings, *found.replaced):
+        desk.note(Code.GRADER_TAMPERED, line)
+    return found
+
+
+async def _grade(
+    one: Round,
+    env: Environment,
+    graded: Graded,
+    tampering: Tampering,
+    terms: Terms,
+    desk: ArtifactDesk,
+) -> Grade:
+    grade = grade_of(
+        graded,
+        tampering,
+        await _script(one),
+        terms,
+        any_key=one.number > 0,
+        workdir=env.workdir,
+    )
+    for name, path in tampering.gone.items():
+        if misses(graded.output, (name,)):
+            desk.note(Code.GRADER_TAMPERED, f"{path} was removed, and the verifier missed it")
+    aside = tampering.of_the_work(env.workdir)
+    if aside and grade.rewards.get(terms.key, 0.0) < terms.score_range[1]:
+        what = ", ".join(aside)[:300]
+        desk.note(
+            Code.GRADER_TAMPERED,
+            f"graded without {what}: if the work needs it, the reward is too low",
+        )
+    return grade
 
 
 def _grader(one: Round, keep: LeftRunning, root: str | None) -> Grader:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from agentcompass.components.benchmarks._harbor.bootstrap import bootstrap_failure, misses
 from agentcompass.components.benchmarks._harbor.rewards import (
     SHOWN_TESTS,
     Report,
-    bootstrap_failure,
     read_report,
     read_rewards,
 )
@@ -43,20 +43,26 @@ def worthless(tampering: Tampering, terms: Terms) -> Grade:
 
 
 def grade_of(
-    graded: Graded, tampering: Tampering, script: str, terms: Terms, *, any_key: bool = False
+    graded: Graded,
+    tampering: Tampering,
+    script: str,
+    terms: Terms,
+    *,
+    any_key: bool = False,
+    workdir: str = "/",
 ) -> Grade:
     """`any_key`: the reward that counts need not be among them.
 
     Raises grader.setup (no test ever ran), grader.invalid_reward.
     """
     report = read_report(graded.files)
-    failure = bootstrap_failure(graded.output, script, report)
+    failure = bootstrap_failure(graded.output, script, report, workdir=workdir, gone=tampering.gone)
     rewards: dict[str, float] = {}
     if not graded.findings or _has_reward(graded):
         try:
             rewards = read_rewards(graded.files, terms.key, any_key=any_key)
         except AgentCompassError:
-            if failure is None:
+            if failure is None and not misses(graded.output, tampering.gone):
                 raise
     lowest = terms.score_range[0]
     best = rewards.get(terms.key, max(rewards.values(), default=lowest))
@@ -64,12 +70,22 @@ def grade_of(
         raise AgentCompassError(
             Code.GRADER_SETUP, f"the verifier could not start its tests: {failure}"
         )
+    _check_range(rewards.get(terms.key), terms.score_range)
     # Without any, the reward that stands there was not the verifier's.
     rewards = rewards or {terms.key: lowest}
     if terms.report_agrees and rewards.get(terms.key) == 1 and (report.failed or not report.passed):
         what = f"{report.failed} tests failed" if report.failed else "no report says so"
         raise AgentCompassError(Code.GRADER_INVALID_REWARD, f"the reward is 1, but {what}")
     return Grade(rewards=rewards, evidence=(*_planted(tampering), *_of(graded, report)))
+
+
+def _check_range(reward: float | None, score_range: tuple[float, float]) -> None:
+    """On arrival: a step's mean with others may be in range, and `correct` has none."""
+    low, high = score_range
+    if reward is not None and not low <= reward <= high:
+        raise AgentCompassError(
+            Code.GRADER_INVALID_REWARD, f"the reward {reward:g} is outside {low:g}..{high:g}"
+        )
 
 
 def verdict_of(grade: Grade, primary: Primary, terms: Terms) -> Verdict:

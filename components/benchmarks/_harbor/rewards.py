@@ -1,7 +1,6 @@
 """What a verifier left under /logs/verifier: the reward, and which tests stand behind it."""
 
 import json
-import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 
 from agentcompass.components.contracts.attempt import Evidence
 from agentcompass.components.contracts.errors import AgentCompassError, Code
-from agentcompass.components.contracts.reward import parse_reward
+from agentcompass.components.contracts.reward import finite, parse_reward
 
 REWARD_MAX_BYTES = 64 * 1024
 SHOWN_TESTS = 200
@@ -51,13 +50,13 @@ def read_rewards(
     if value is None:
         return {key: parse_reward(content)}
     rewards = {}
-    for entry, number in value.items():
-        if not isinstance(number, bool | int | float) or not math.isfinite(number):
+    for entry, given in value.items():
+        if (number := finite(given)) is None:
             raise AgentCompassError(
                 Code.GRADER_INVALID_REWARD,
-                f"reward.json: {entry[:60]!r} is {str(number)[:60]!r}, not a finite number",
+                f"reward.json: {entry[:60]!r} is {str(given)[:60]!r}, not a finite number",
             )
-        rewards[entry] = float(number)
+        rewards[entry] = number
     if key not in rewards and not (any_key and rewards):
         there = ", ".join(sorted(rewards)[:10]) or "nothing"
         raise AgentCompassError(
@@ -125,42 +124,3 @@ def _junit(content: bytes) -> list[Evidence]:
 def _test(name: str, passed: bool | None, text: str) -> Evidence:
     clean = re.sub("[\0\ud800-\udfff]", "\ufffd", text)
     return Evidence(name=name[:300], passed=passed, text=clean[:TEXT_LIMIT])
-
-
-_RAN = re.compile(
-    r"test session starts|^collected \d+ items?|\b\d+ (passed|failed)\b|^Ran \d+ tests? in"
-    r"|^(not )?ok \d",
-    re.MULTILINE,
-)
-_TOOLS = (
-    "curl|wget|uv|uvx|pytest|py\\.test|pip3?|python3?|apt-get|apt|apk|npm|npx|node|git|tox|nox|bats"
-)
-_INSIDE = r"localhost|127\.|::1|0\.0\.0\.0|\.local\b|\.test\b|\.internal\b|\.lan\b"
-"""Addresses of services that a task asks for: not reaching them is the agent's failure."""
-_NO_TOOL = re.compile(
-    rf"(^|[\s:])({_TOOLS}): (command )?not found$|No module named '?_?(pytest|uv|pip)\b"
-    rf"|(?!.*({_INSIDE}))([Cc]ould not resolve|Temporary failure (in name )?resol"
-    r"|Name or service not known|Failed to fetch\b|error sending request|unable to resolve host)"
-    r"|Unable to locate package|Could not find a version that satisfies|No matching distribution"
-    r"|No interpreter found for Python|\.local/bin/env: No such file"
-)
-_BEFORE_PYTEST = re.compile(
-    r"^error(:|\[)|^ERROR: |^E: |^curl: \(\d+\)|^wget: |No module named|command not found$"
-    r"|: not found$|ModuleNotFoundError|ImportError|bad interpreter"
-)
-
-
-def bootstrap_failure(output: str, script: str, report: Report) -> str | None:
-    """The line that says why no test ever ran; None if tests ran, or nothing speaks against it.
-
-    A verifier that first downloads its tools, fails, and goes on to write 0 has judged nothing.
-    An error of a missing tool or a dead network must stand in the output; where the script would
-    start pytest and pytest did not start, any installer's error will do. A script that finds the
-    agent's work missing before it starts any test has judged.
-    """
-    if report.tests or _RAN.search(output):
-        return None
-    sign = _BEFORE_PYTEST if "pytest" in script else _NO_TOOL
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()]
-    told = [line for line in lines if _NO_TOOL.search(line) or sign.search(line)]
-    return told[-1][:300] if told else None

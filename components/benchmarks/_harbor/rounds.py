@@ -53,10 +53,6 @@ class Round:
         return f"{self.folder.id}/{self.step.name}" if self.step else self.folder.id
 
     @property
-    def is_last(self) -> bool:
-        return self.number == len(self.folder.config.steps)
-
-    @property
     def instruction(self) -> str:
         folder = self.folder
         return folder.steps_told[self.number - 1] if self.number else folder.instruction
@@ -151,15 +147,19 @@ class Round:
             environment, config.environment.docker_image, self.folder.dockerfile, False
         )
 
-    @cached_property
-    def reward_files(self) -> frozenset[str]:
-        """Of reward.json and reward.txt those that a text of the tests speaks of."""
-        texts = [
+    def test_texts(self) -> list[bytes]:
+        """Files of the tests, but for large ones."""
+        return [
             path.read_bytes()
             for folder in self.tests
             for path in folder.rglob("*")
             if path.is_file() and path.stat().st_size < TEXT_MAX_BYTES
         ]
+
+    @cached_property
+    def reward_files(self) -> frozenset[str]:
+        """Of reward.json and reward.txt those that a text of the tests speaks of."""
+        texts = self.test_texts()
         return frozenset(
             name
             for name in ("reward.json", "reward.txt")

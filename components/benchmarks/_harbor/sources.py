@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentcompass.components.benchmarks._harbor.git_source import read_git
 from agentcompass.components.contracts.errors import RequestError
+from agentcompass.components.contracts.user_path import user_path
 
 FIELD = "benchmark-params.data_path"
 _GIT = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
@@ -41,7 +42,8 @@ def find_tasks(entries: Sequence[str], revision: str | None, data_dir: Path) -> 
             root, source, commit = _from_git(entry, revision, data_dir)
             commits.append(commit)
         else:
-            root, source = Path(entry).expanduser(), Path(entry).expanduser().name
+            root = user_path(entry, FIELD)
+            source = root.name
             if not root.is_dir():
                 problem = "is not a folder" if root.exists() else "does not exist"
                 raise RequestError(FIELD, f"{entry}: {problem}")

@@ -70,7 +70,6 @@ class EnvironmentSection(NetworkRule):
     tpu: Mapping[str, Any] | None = None
     env: Mapping[str, str] = {}
     workdir: str | None = None
-    skills_dir: str | None = None
     mcp_servers: tuple[Mapping[str, Any], ...] = ()
     healthcheck: Healthcheck | None = None
 

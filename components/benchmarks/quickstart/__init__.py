@@ -92,4 +92,4 @@ def _empty(message: str) -> Note:
     return Note(code=Code.SUBMISSION_EMPTY, phase=Phase.SCORE, message=message)
 
 
-COMPONENT = Component(version="1", create=Quickstart, parameters=QuickstartParameters)
+COMPONENT = Component(version="2", create=Quickstart, parameters=QuickstartParameters)

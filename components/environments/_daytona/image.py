@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentcompass.components.contracts.requirements import Requirements
 from agentcompass.components.contracts.requirements import Resources as Limits
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.environments._daytona.network import NetworkSettings
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def wanted(
 
 def dockerfile(required: Requirements) -> Path | None:
     build = required.build
-    return None if build is None else Path(build.context).expanduser() / build.dockerfile
+    if build is None:
+        return None
+    return user_path(build.context, "env-params.setup.build.context") / build.dockerfile
 
 
 def _built(required: Requirements, scratch: Path) -> "Image":
@@ -61,7 +64,7 @@ def _built(required: Requirements, scratch: Path) -> "Image":
     path = dockerfile(required)
     assert path is not None
     assert required.build is not None
-    context = Path(required.build.context).expanduser()
+    context = user_path(required.build.context, "env-params.setup.build.context")
     if path.parent == context:
         return Image.from_dockerfile(path)
     # The SDK reads COPY's sources beside the Dockerfile; it uploads them when it creates.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from agentcompass.components.contracts.requirements import Build
+from agentcompass.components.contracts.user_path import user_path
 
 _OUTSIDE = ".dockerfile.agentcompass"
 _CHUNK_BYTES = 1024 * 1024
@@ -41,7 +42,7 @@ def dockerfile_path(build: Build) -> Path:
 
 
 def context_path(build: Build) -> Path:
-    return Path(build.context).expanduser().absolute()
+    return user_path(build.context, "env-params.setup.build.context").absolute()
 
 
 def build_problem(build: Build) -> str | None:

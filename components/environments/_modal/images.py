@@ -4,11 +4,11 @@ Modal keeps what it made by content, so the same image is not made twice.
 """
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.environments._modal.errors import (
     Trouble,
     one_line,
@@ -83,7 +83,7 @@ class Images:
 
         secret = modal.Secret.from_name(self._registry_secret) if self._registry_secret else None
         if requirements.build is not None:
-            context = Path(requirements.build.context).expanduser()
+            context = user_path(requirements.build.context, "env-params.setup.build.context")
             image = modal.Image.from_dockerfile(
                 context / requirements.build.dockerfile,
                 context_dir=context,

@@ -4,12 +4,12 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from agentcompass.components.configuration.variables import resolved
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.environments._modal import network as _network
 from agentcompass.components.environments._modal.client import HOW_TO_LOG_IN, SharedClient
 from agentcompass.components.environments._modal.errors import Trouble, one_line, trouble, within
@@ -31,7 +31,8 @@ def problems(requirements: Sequence[Requirements], default_image: str | None) ->
 def _of(required: Requirements, default_image: str | None) -> list[str]:
     found = _network.problems(required.network)
     if required.build is not None:
-        dockerfile = Path(required.build.context).expanduser() / required.build.dockerfile
+        context = user_path(required.build.context, "env-params.setup.build.context")
+        dockerfile = context / required.build.dockerfile
         if not dockerfile.is_file():
             found.append(f"modal: there is no {dockerfile} to build from")
     elif not (required.image or default_image):

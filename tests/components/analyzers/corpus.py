@@ -8,6 +8,7 @@ from agentcompass.components.contracts.analysis import FinishedAttempt
 from agentcompass.components.contracts.errors import Code
 from tests.components.analyzers.corpus_behaviour import calls, network, replies
 from tests.components.analyzers.corpus_cheating import answers, history, special_cases, tampering
+from tests.components.analyzers.corpus_masked import honest, masked
 from tests.components.analyzers.corpus_outcomes import endings, keys, tasks
 from tests.components.analyzers.corpus_parts import (
     CHECK,
@@ -86,6 +87,8 @@ def planted() -> list[Planted]:
             [Edit("tests/test_area.py", "def test_area():", "@pytest.mark.skip\ndef test_area():")],
             "tampering:test_weakened",
         )
+    masked(plant)
+    honest(plant)
     history(plant)
     answers(plant)
     tampering(plant)

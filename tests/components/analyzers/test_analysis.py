@@ -18,6 +18,7 @@ from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.execution.advice import to_do
 from agentcompass.components.execution.analysis import analyze, analyze_run, check_params
 from agentcompass.components.registry import registry
+from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.store import RunStore
 from tests.cases.strict_json import strict
 from tests.components.analyzers.corpus import planted
@@ -73,6 +74,19 @@ def test_every_analyzer_has_its_file_and_one_page_leads_with_what_to_do(tmp_path
     assert headings[:2] == ["# Analysis", "## What to do"]
     assert page.index("1. **Rotate the keys") < page.index("2. **")
     assert "## history_peeking" in headings
+
+
+def test_no_half_of_a_key_is_left_where_a_broken_analyzers_reason_is_cut(
+    tmp_path: Path, one_is_broken: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(self: Broken, attempt: FinishedAttempt) -> None:
+        raise KeyError(f"{'x' * 470} {KEY}")
+
+    monkeypatch.setattr(Broken, "look_at", breaks)
+    store = finished_run(tmp_path / "run", [attempt("t1", "codex", [Run("ls")])])
+    done = analyze(RunStore(store.folder, Masker([KEY])))
+    assert KEY[:8] not in done.failed["limits"]
+    assert len(done.failed["limits"]) < 600
 
 
 def test_the_most_costly_comes_first(tmp_path: Path) -> None:

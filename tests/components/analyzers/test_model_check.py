@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from agentcompass.components.contracts.analysis import Checked, FinishedAttempt
+from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.run import ExecutionSettings
 from agentcompass.components.execution.analysis import Analysis, analyze, analyze_run
 from agentcompass.components.execution.model_check_prompt import answered
+from agentcompass.components.models._client import ApiClient
 from agentcompass.components.results.masking import Masker
 from agentcompass.components.results.store import RunStore
 from tests.components.analyzers.corpus_parts import DIFF, FIX, LOOK, OTHER_WAY, SOLVE
@@ -197,6 +199,23 @@ def test_no_key_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "It printed ***." in written
     for key in (runs, own):
         assert key not in written.replace(f"# {own}", "")  # the transcript's own text
+
+
+def test_no_half_of_a_key_is_left_where_a_failed_calls_reason_is_cut(tmp_path: Path) -> None:
+    key = "run-secret-8f31c07a-0123456789"
+    with ModelServer(lambda _: said("confirmed", "used")) as endpoint:
+        asked = asking(endpoint.base_url)
+    store = run_with(tmp_path, CHEATS)
+
+    async def refuses(self: Any, request: Any) -> Any:
+        raise AgentCompassError(Code.MODEL_UNAVAILABLE, f"{'x' * 465} {key}")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ApiClient, "complete", refuses)
+        done = analyze(RunStore(store.folder, Masker([key])), asked)
+    assert done.check is not None
+    (problem,) = done.check.problems
+    assert key[:8] not in problem
 
 
 def test_an_endpoint_that_is_down_is_told_and_harms_nothing(tmp_path: Path) -> None:

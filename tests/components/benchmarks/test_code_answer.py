@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentcompass.components.benchmarks._code_answer import find_code
+from agentcompass.components.benchmarks._code_answer import defining_code, find_code
 
 PROMPT = '''from typing import List
 
@@ -57,6 +57,15 @@ def value(answer: str) -> Any:
         f"```python\ndef total(numbers):\n    return 0\n```\nNo, better:\n```python\n{GOOD}```",
         f"```python\n{GOOD}```\nUse it so:\n```python\nprint(total([1]))\n```",
         f"```bash\npip install x\n```\n```python\n{GOOD}```\n```text\n6\n```",
+        f"```python\n{GOOD}```\nSo:\n```python\nfrom solution import total\nprint(total([1]))\n```",
+        f"```python\n{GOOD}```\nUse it so:\n```python\ntotal = total([1, 2])\nprint(total)\n```",
+        f"```python\n{GOOD}```\nThen:\n```python\ntotal = 3\n```",
+        f"{GOOD}\nUse it so:\n```python\nfrom solution import total\n```",
+        f"```python\n{BODY}```\nUse it so:\n```python\nfrom solution import total\n```",
+        "```python\ntotal = 3\n```\nor\n```python\nfrom functools import partial\n"
+        "total = partial(sum, start=0)\n```",
+        "```python\ntotal = sum\n```",
+        "```python\nfrom builtins import sum as total\n```",
         "```python\nimport functools\ndef add(a, b):\n    return a + b\n```\nand\n"
         "```python\ndef total(numbers):\n    return functools.reduce(add, numbers)\n```",
         "```python\nclass S:\n    def total(self): pass\n\ntotal = lambda n: sum(n)\n```",
@@ -99,6 +108,14 @@ def test_odd_long_answers_are_read_in_bounded_time(answer: str) -> None:
     begin = time.process_time()
     find_code(answer, "total", PROMPT)
     assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    "use", ["from solution import total\nprint(total([1]))", "total = total([1])", "total = 3"]
+)
+def test_an_example_of_its_use_defines_nothing(use: str) -> None:
+    answer = f"I wrote solution.py. Use it so:\n```python\n{use}\n```"
+    assert defining_code(answer, "total", PROMPT) is None
 
 
 def test_prose_around_bare_code_is_cut_off() -> None:

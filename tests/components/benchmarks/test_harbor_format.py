@@ -124,6 +124,11 @@ def test_unknown_keys_are_told_and_change_nothing(
     assert "unknown key verifier.retrys" in caplog.text
 
 
+def test_skills_for_the_agent_are_told_as_ignored(tmp_path: Path) -> None:
+    task = task_of(tmp_path, TASK.replace("workdir", 'skills_dir = "/skills"\nworkdir'))
+    assert task.metadata["unknown_keys"] == ["environment.skills_dir"]
+
+
 REFUSED = {
     "newer": ('schema_version = "1.5"\n' + TASK.split("\n", 1)[1], "newer than"),
     "windows": (TASK.replace("workdir", 'os = "Windows"\nworkdir'), "needs windows"),

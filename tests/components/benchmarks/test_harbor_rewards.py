@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from agentcompass.components.benchmarks._harbor.rewards import (
-    Report,
-    bootstrap_failure,
-    read_report,
-    read_rewards,
-)
+from agentcompass.components.benchmarks._harbor.bootstrap import bootstrap_failure
+from agentcompass.components.benchmarks._harbor.judging import Terms, grade_of
+from agentcompass.components.benchmarks._harbor.rewards import Report, read_report, read_rewards
+from agentcompass.components.benchmarks._harbor.tampering import Tampering, looks_into_workdir
+from agentcompass.components.benchmarks._harbor.verifier import Graded
 from agentcompass.components.contracts.attempt import Evidence
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 
@@ -22,6 +21,7 @@ GOOD: list[tuple[dict[str, bytes], dict[str, float]]] = [
     ({JSON: b'{"reward": 0}', TEXT: b"1"}, {"reward": 0.0}),
     ({JSON: b'{"reward": true}'}, {"reward": 1.0}),
     ({JSON: b"0.5"}, {"reward": 0.5}),
+    ({TEXT: b".50\n"}, {"reward": 0.5}),
 ]
 BAD: list[tuple[dict[str, bytes], str]] = [
     ({}, "wrote no"),
@@ -30,6 +30,9 @@ BAD: list[tuple[dict[str, bytes], str]] = [
     ({TEXT: b"nan"}, "not a finite"),
     ({JSON: b'{"reward": NaN}'}, "not a finite"),
     ({JSON: b'{"reward": 1e999}'}, "not a finite"),
+    ({JSON: b'{"reward": 1' + b"0" * 400 + b"}"}, "not a finite"),
+    ({JSON: b'{"reward": 1' + b"0" * 5000 + b"}"}, "not a finite"),
+    ({TEXT: b"1" + b"0" * 400}, "not a finite"),
     ({JSON: b'{"reward": "1"}'}, "not a finite"),
     ({JSON: b'{"reward": {"a": 1}}'}, "not a finite"),
     ({JSON: b'{"accuracy": 1}'}, "no 'reward'; there: accuracy"),
@@ -123,3 +126,103 @@ def test_a_verifier_that_never_got_to_its_tests(output: str, script: str) -> Non
 @pytest.mark.parametrize(("output", "script"), SOMETHING_RAN)
 def test_a_verifier_that_judged(output: str, script: str) -> None:
     assert bootstrap_failure(output, script, Report()) is None
+
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "{path}", line 1, in <module>
+ImportError: cannot import name 'x' from 'y'
+"""
+RUSTC = """\
+error[E0308]: mismatched types
+error: expected `;`
+ --> src/main.rs:3:5
+error: could not compile `app` due to 2 previous errors
+"""
+OF_THE_AGENT = [
+    (TRACEBACK.format(path="/app/solve.py"), "python3 solve.py || exit 1; pytest /tests"),
+    (RUSTC, "cargo build || exit 1; uvx pytest /tests"),
+    ("/app/run.sh: line 3: node: command not found", "bash run.sh; pytest /tests"),
+    ("test.sh: line 2: tool: command not found", "tool --version || exit 1\npytest /tests"),
+    ("/usr/bin/python3: No module named tool", "python3 -m tool || exit 1\npytest /tests"),
+    ("Could not resolve host: example.com\nwrong answer", "/app/run > out; cmp out /tests/wanted"),
+]
+OF_THE_GRADER = [
+    (TRACEBACK.format(path="/tests/check.py"), "python3 /tests/check.py; pytest /tests"),
+    (TRACEBACK.format(path="/app/.venv/lib/x.py"), "pytest /tests"),
+    (TRACEBACK.format(path="/app/solve.py") + "error: no network", "solve.py; uvx pytest"),
+    ("test.sh: line 2: poetry: command not found", "poetry run pytest /tests"),
+    ("/usr/bin/python3: No module named coverage", "python3 -m coverage run -m pytest /tests"),
+    ("/tests/run.sh: line 3: node: command not found", "bash run.sh; pytest /tests"),
+    ("Could not resolve host: example.com", "curl -s https://example.com/get | sh; check.sh"),
+]
+
+
+@pytest.mark.parametrize(("output", "script"), OF_THE_AGENT)
+def test_a_failure_of_the_agents_own_program_is_no_failed_start(output: str, script: str) -> None:
+    assert bootstrap_failure(output, script, Report(), workdir="/app") is None
+
+
+@pytest.mark.parametrize(("output", "script"), OF_THE_GRADER)
+def test_what_is_not_the_agents_stays_a_failed_start(output: str, script: str) -> None:
+    assert bootstrap_failure(output, script, Report(), workdir="/app") is not None
+
+
+def graded(output: str, **files: bytes) -> Graded:
+    named = {name.replace("_", "."): content for name, content in files.items()}
+    return Graded(named, output, 0, (), (), ())
+
+
+@pytest.mark.parametrize("files", [{"reward_txt": b"0"}, {}])
+def test_a_tool_that_the_agent_removed_is_its_own_fault(files: dict[str, bytes]) -> None:
+    left = graded("/tests/test.sh: 3: python3: not found\n", **files)
+    removed = Tampering(gone={"python3": "/usr/bin/python3"})
+    assert grade_of(left, removed, "python3 /tests/check.py", Terms()).rewards == {"reward": 0.0}
+    with pytest.raises(AgentCompassError) as failed:
+        grade_of(left, Tampering(gone={"git": "/usr/bin/git"}), "python3 /tests/x.py", Terms())
+    assert failed.value.code is Code.GRADER_SETUP
+
+
+@pytest.mark.parametrize("reward", [b"2", b"-1", b"100"])
+def test_a_reward_out_of_its_range_is_the_graders_error(reward: bytes) -> None:
+    left = graded("ok 1", reward_txt=reward)
+    with pytest.raises(AgentCompassError, match="is outside 0..1") as failed:
+        grade_of(left, Tampering(), "", Terms(), any_key=True)
+    assert failed.value.code is Code.GRADER_INVALID_REWARD
+    wide = grade_of(left, Tampering(), "", Terms(score_range=(-1, 100)))
+    assert wide.rewards == {"reward": float(reward)}
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "",
+        "cd /app && python -m pytest /tests",
+        "python3 -Im pytest",
+        "uvx coverage run -m pytest",
+        "python3 - <<'END'\nprint(1)\nEND",
+        "python3 <<END",
+        "curl -s x.org/check | python3",
+        'subprocess.run(["python3", "-c", "import json"])',
+        "export PYTHONPATH=/app",
+        'sys.path.insert(0, "/app")',
+        "cp /tests/check.py /app && python3 check.py",
+        "cat > check.py <<END",
+    ],
+)
+def test_tests_that_may_find_modules_in_the_workdir(tests: str) -> None:
+    assert looks_into_workdir(tests)
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "#!/usr/bin/env python3\nimport json",
+        "apt-get install -y curl python3\nset -euo pipefail",
+        "uvx -p 3.13 -w pytest==8.4.1 pytest --ctrf /logs/verifier/ctrf.json /tests/test.py -rA",
+        "python3 /tests/check.py",
+        "curl -LsSf https://astral.sh/uv/0.9.5/install.sh | sh",
+    ],
+)
+def test_tests_that_do_not(tests: str) -> None:
+    assert not looks_into_workdir(tests)

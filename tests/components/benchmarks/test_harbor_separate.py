@@ -64,6 +64,23 @@ def test_an_image_of_its_own_without_tests_is_not_what_is_uploaded_to(tmp_path: 
     assert try_task(made).value == 0.0
 
 
+@needs_engine
+def test_what_is_planted_among_the_outputs_does_not_decide(tmp_path: Path) -> None:
+    toml = 'artifacts = ["/app"]\n' + TASK
+    toml = toml.replace("[verifier]", '[verifier]\nenvironment_mode = "separate"')
+    check = "import pathlib, sys; sys.exit(pathlib.Path('answer.txt').read_text() != '42\\n')"
+    tests = f'#!/bin/bash\ncd /app; touch answer.txt\npython3 -c "{check}" && r=1 || r=0\n'
+    tests += "echo ok 1; echo $r > /logs/verifier/reward.txt\n"
+    made = benchmark(write_task(tmp_path, toml=toml, tests=tests))
+    plant = "printf 'import os\\nos._exit(0)\\n' > pathlib.py"
+    cheat = try_task(made, f"{plant}; echo x = 1 > statistics.py")
+    assert cheat.value == 0.0, cheat.evidence
+    assert "/app/pathlib.py was set aside" in cheat.notes
+    assert "graded without /app/pathlib.py: if the work needs it" in cheat.notes
+    assert "statistics" not in cheat.notes
+    assert try_task(made, f"{plant}; echo 42 > answer.txt").value == 1.0
+
+
 def test_a_task_of_each_kind_in_one_data_set(tmp_path: Path) -> None:
     tasks = tmp_path / "tasks"
     write_task(tasks, "shared")

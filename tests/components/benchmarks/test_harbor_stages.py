@@ -12,6 +12,7 @@ from tests.components.benchmarks.harbor_folder import (
     benchmark,
     solve,
     terminal_bench,
+    try_in_turn,
     try_task,
     write_task,
 )
@@ -128,6 +129,35 @@ def test_a_separate_grader_sees_declared_outputs_and_nothing_else(tmp_path: Path
         "outputs/logs/artifacts/dump",
     }
     assert try_task(made).value == 0.0
+
+
+def test_an_agent_may_call_its_modules_as_the_standard_library_does(tmp_path: Path) -> None:
+    """Where the grader does not look into the workdir, or imports no such module to start."""
+    tests = "#!/bin/bash\necho ok 1; python3 /app/main.py > /logs/verifier/reward.txt\n"
+    files = "echo 'one = 1' | tee statistics.py calendar.py > code.py; echo '[tox]' > tox.ini; "
+    files += "echo 'import calendar, code, statistics; print(statistics.one)' > main.py; "
+    files += "mkdir sub; touch sub/conftest.py"
+    graded = try_task(benchmark(write_task(tmp_path, tests=tests)), files)
+    assert graded.value == 1.0, graded.evidence
+    assert graded.notes == "grader.tampered: /app/sub/conftest.py was set aside"
+    looks = tests.replace("/app/main.py", "-c 'from statistics import one; print(one)'")
+    acts = [files, "rm -r sub; echo one = 0 > statistics.py"]
+    graded, low = try_in_turn(benchmark(write_task(tmp_path, "looks", tests=looks)), acts)
+    assert graded.value == 1.0, graded.evidence
+    for path in ("/app/calendar.py", "/app/code.py"):
+        assert f"{path} was set aside" in graded.notes
+    assert "statistics" not in graded.notes
+    assert "tox" not in graded.notes
+    assert low.value == 0.0
+
+
+def test_a_program_that_the_agent_removed_is_missing_by_its_fault(tmp_path: Path) -> None:
+    tests = (
+        "#!/bin/bash\npython3 /tests/check.py && r=1 || r=0\necho $r > /logs/verifier/reward.txt\n"
+    )
+    graded = try_task(benchmark(write_task(tmp_path, tests=tests)), "rm $(command -v python3)")
+    assert graded.value == 0.0
+    assert "python3 was removed, and the verifier missed it" in graded.notes
 
 
 def test_a_service_lives_on_while_other_processes_are_ended(tmp_path: Path) -> None:

@@ -114,6 +114,8 @@ def test_a_solution_file_stands_in_for_an_answer_without_code(tmp_path: Path) ->
 
     assert run(None, right) is True
     assert run("It is in solution.py.", right) is True
+    use = "```python\nfrom solution import evens\nprint(evens([1, 2]))\n```"
+    assert run(f"It is in solution.py. Use it so:\n{use}", right) is True
     assert run(f"```python\n{wrong}```", right) is False
     assert run(None, "\ufeff# \ud83d\n".encode("utf-8", "replace").decode() + right) is True
 

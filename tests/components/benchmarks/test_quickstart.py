@@ -77,6 +77,24 @@ def test_an_answer_may_stand_in_a_file() -> None:
     assert worked(sample, f"echo '{right}' >answer.txt").verdict.correct is True
     wrong = worked(sample, f"echo '{right}' >answer.txt", answer="ANSWER: 3")
     assert wrong.verdict.correct is False  # what was said counts
+    for said in ("I wrote the line to answer.txt.", "I counted.\n\nDone.", "ANSWER:"):
+        told = worked(sample, f"echo 'ANSWER: {right}' >answer.txt", answer=said)
+        assert told.verdict.correct is True, said
+    assert worked(sample, "echo >answer.txt", answer=right).verdict.correct is True
+
+
+@pytest.mark.parametrize(
+    ("amount", "correct"),
+    [("1,823.23 EUR", True), ("\u20ac1,823.23", True), ("1823.23 \u20ac", True), ("1823.23", True)]
+    + [("$1823.23", False), ("1823.23%", False), ("1823.24 EUR", False)],
+)
+def test_an_amount_in_any_spelling_of_its_currency(amount: str, correct: bool) -> None:
+    tried = worked(SAMPLES["march-refunds"], "true", answer=f"ANSWER: {amount}")
+    assert tried.verdict.correct is correct
+
+
+def test_a_folder_is_no_answer_file() -> None:
+    sample = SAMPLES["stock-value"]
     assert worked(sample, "mkdir answer.txt").verdict.correct is False
 
 

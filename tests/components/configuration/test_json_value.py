@@ -103,6 +103,26 @@ def test_a_mistake_near_a_secret_shows_the_place_and_not_the_text() -> None:
     assert "secret" not in str(error)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"evaluation_env": {"A": "canary"},}',
+        '{"run_env": {"A": "canary"},}',
+        '{"HF_TOKEN": "canary",}',
+        '{"GH_TOKEN": "canary",}',
+        '{"proxy": "http://me:canary@h",}',
+        '{"url": "http://h/v1?code=canary",}',
+        '{"x": "ghp_canary0123456789abcdef",}',
+    ],
+)
+def test_a_mistake_near_what_may_be_a_secret_shows_no_text(text: str) -> None:
+    assert "canary" not in str(refusal(text))
+
+
+def test_a_mistake_near_a_number_of_tokens_is_shown() -> None:
+    assert "'{\"max_tokens\": 3,'" in str(refusal('{"max_tokens": 3,}'))
+
+
 def test_files_are_read_by_their_suffix(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('\ufeff{"limit": 2}', encoding="utf-8")
     (tmp_path / "a.yaml").write_text("limit: 2\n", encoding="utf-8")

@@ -164,6 +164,44 @@ def test_what_is_wrong_is_one_line_that_names_the_file(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("runtime: {auto_install_dependencies: true}", "cannot say which code is loaded"),
+        (
+            "environments: {host_process: {setup: {commands: [make]}}}",
+            "host_process.setup.commands: a project's file cannot say what is run on this machine",
+        ),
+        (
+            "environments: {host_process: {setup: {files: {x: ~/.ssh}}}}",
+            "host_process.setup.files: a project's file cannot say what is copied",
+        ),
+        (
+            "execution: {analysis_params: {model_check: {model: {id: m, base_url: 'http://h'}}}}",
+            "model_check: a project's file cannot say which endpoint is sent records and a key",
+        ),
+    ],
+)
+def test_what_reaches_this_machine_or_a_key_only_the_user_says(
+    files: Files, text: str, complaint: str
+) -> None:
+    files.write(user=text, given1=text)
+    files.read()
+    files.write(inner=text)
+    with pytest.raises(RequestError) as refused:
+        files.read()
+    assert complaint in str(refused.value)
+    assert str(files.inner) in str(refused.value)
+
+
+def test_a_project_may_leave_out_what_it_may_not_say(files: Files) -> None:
+    files.write(
+        root="execution: {analysis_params: {model_check: null}}",
+        inner="environments: {docker: {setup: {commands: [make]}}, host_process: {setup: null}}",
+    )
+    assert files.read().origins
+
+
 def test_a_file_of_comments_says_nothing(files: Files) -> None:
     files.write(root="# execution: {a: 1}\n")
     assert files.read().values == {}

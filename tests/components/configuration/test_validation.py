@@ -1,12 +1,12 @@
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator, BaseModel
 
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.errors import RequestError
-from agentcompass.components.contracts.parameters import BenchmarkParameters
+from agentcompass.components.contracts.parameters import BenchmarkParameters, EnvironmentParameters
 from agentcompass.components.contracts.run import ExecutionSettings, SecretReference
 
 
@@ -41,6 +41,23 @@ def test_one_line_names_the_field_and_the_way_out(values: dict[str, object], sai
     with pytest.raises(RequestError, match=said) as caught:
         validate(BenchmarkParameters, values, "benchmark-params")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"run_env": ["GH_TOKEN=canary"]}, "run_env"),
+        ({"env": {"PIN": ["canary"]}}, "env.PIN"),
+        ({"evaluation_env": "canary"}, "evaluation_env"),
+        ({"setup": {"image": "a b", "build": "http://me:canary@h"}}, "setup"),
+        ({"user": ["ghp_canary0123456789abcdef"]}, "user"),
+    ],
+)
+def test_what_may_hold_a_secret_is_named_and_not_shown(values: Any, field: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        validate(EnvironmentParameters, values, "env-params")
+    assert refused.value.field.startswith(f"env-params.{field}")
+    assert "canary" not in str(refused.value)
 
 
 def test_nested_keys_are_named_in_full() -> None:

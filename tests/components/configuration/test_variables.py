@@ -1,7 +1,7 @@
 import pytest
 
 from agentcompass.components.configuration.secrets import HELD_KEY, HELD_VARIABLE, holding
-from agentcompass.components.configuration.variables import resolved
+from agentcompass.components.configuration.variables import read_inside, resolved
 from agentcompass.components.contracts.errors import RequestError
 
 
@@ -10,6 +10,14 @@ def test_a_value_that_is_a_reference_is_read_from_the_shell() -> None:
     shell = {"B": "value of b"}
     expected = {"A": "value of b", "C": "plain", "D": "x${B}", "E": "$B", "F": ""}
     assert resolved(given, shell) == expected
+
+
+def test_a_reference_inside_of_a_user_s_text_is_read_and_a_whole_one_stays() -> None:
+    given = {"URL": "http://${HOST}:${PORT}/x", "WHOLE": "${HOST}", "D": "$HOST", "E": ""}
+    shell = {"HOST": "proxy", "PORT": "3128"}
+    assert read_inside(given, shell) == {**given, "URL": "http://proxy:3128/x"}
+    with pytest.raises(RequestError, match=r"env-params\.env\.URL: variable PORT is not set"):
+        read_inside(given, {"HOST": "proxy"})
 
 
 def test_a_variable_set_to_nothing_is_set() -> None:

@@ -57,9 +57,11 @@ def measured(
     source: Path | None = None,
     *,
     again: bool = False,
+    stop_when: Callable[[OpenRun], bool] | None = None,
     **settings: Any,
 ) -> tuple[OpenRun, list[AttemptRecord]]:
-    """Run everything, at concurrency 2; the records in order. `again`: go on in this folder."""
+    """Run everything, at concurrency 2; the records in order. `again`: go on in this folder.
+    `stop_when`: interrupt the run once it says so."""
     planned = plan(**settings)
     samples: tuple[Sample, ...] = made_of.benchmark.samples  # type: ignore[attr-defined]
     attempts = planned.request.execution.attempts
@@ -78,16 +80,28 @@ def measured(
         run.adopt_from(RunStore(RunFolder(source)), samples)
 
     async def everything() -> None:
+        stop = asyncio.Event()
+        watching = asyncio.create_task(_watch(run, stop_when, stop))
         await work_through(
             units(samples, attempts),
             2,
             lambda unit: run_unit(unit, run),
-            stop=asyncio.Event(),
+            stop=stop,
             timeout_seconds=30,
         )
+        watching.cancel()
 
     asyncio.run(everything())
     return run, [record for detail in run.store.details() for record in detail.attempts]
+
+
+async def _watch(
+    run: OpenRun, stop_when: Callable[[OpenRun], bool] | None, stop: asyncio.Event
+) -> None:
+    while stop_when is not None and not stop_when(run):
+        await asyncio.sleep(0.01)
+    if stop_when is not None:
+        stop.set()
 
 
 def failing(times: int, code: Code, message: str = "planted") -> Callable[[Any], Awaitable[Any]]:

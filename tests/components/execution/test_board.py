@@ -43,7 +43,7 @@ def test_the_counts_add_up_whatever_happens() -> None:
             at = running.pop(choose.randrange(len(running)))
             ending = choose.choice(["scored", "unscored", "pause"])
             if ending == "pause":
-                board.pauses(at, 0.0)
+                board.pauses(at, 0.0, unscored(at, choose.choice(list(Code))))
                 todo.append(at)
             elif ending == "scored":
                 board.ended(at, scored(at))
@@ -64,7 +64,7 @@ def test_a_look_tells_the_score_with_its_interval_and_the_time_left() -> None:
         board.started(key(task))
         board.ended(key(task), scored(key(task), correct=task < 5))
     board.started(key(10))
-    board.pauses(key(10), 60)
+    board.pauses(key(10), 60, unscored(key(10), Code.MODEL_UNAVAILABLE))
     seen = board.look()
     assert seen.score == 0.5
     assert seen.interval95 == pytest.approx((0.2366, 0.7634), abs=1e-4)  # Wilson, 5 of 10
@@ -74,7 +74,8 @@ def test_a_look_tells_the_score_with_its_interval_and_the_time_left() -> None:
     board.close("interrupted")
     seen = board.look()
     assert (seen.state, seen.pausing, seen.expected_seconds_left) == ("interrupted", 0, None)
-    assert seen.score == 0.5
+    assert (seen.scored, seen.unscored, seen.waiting) == (10, 1, 9)
+    assert seen.score == 0.5, "the one that was to be tried again did not end by itself"
 
 
 def test_what_was_taken_over_says_nothing_of_speed() -> None:

@@ -1,6 +1,7 @@
 """What an agent does to its own sandbox costs it its score, and nobody else's trouble does."""
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ LEFT = Submission(answer="here")
 
 
 class Sandbox:
-    def __init__(self, *, alive: bool = True, shell: str = "works\n") -> None:
+    def __init__(
+        self, *, alive: bool = True, shell: str = "works\n", disk_limited: bool = False
+    ) -> None:
         self._alive, self._shell = alive, shell
+        self.disk_limited = disk_limited
 
     async def alive(self) -> bool:
         return self._alive
@@ -59,6 +63,12 @@ def collect(error: Exception, env: Sandbox | None) -> tuple[Submission, Desk]:
     ("error", "env"),
     [
         (PermissionError("workspace"), Sandbox()),
+        (FileNotFoundError("workspace"), Sandbox()),
+        (NotADirectoryError("workspace"), Sandbox()),
+        (IsADirectoryError("answer.txt"), Sandbox()),
+        (OSError(errno.ELOOP, "links in a circle", "workspace"), Sandbox()),
+        (OSError(errno.ENOSYS, "cat: not found", "workspace"), Sandbox()),
+        (OSError(errno.ENOSPC, "its own disk is full"), Sandbox(disk_limited=True)),
         (failed(Code.ENVIRONMENT_LOST), Sandbox(shell="")),
         (failed(Code.ENVIRONMENT_LOST), Sandbox(shell="forged")),
         (failed(Code.ARTIFACT_TIMEOUT), Sandbox(shell="")),
@@ -89,6 +99,11 @@ def test_a_sandbox_wrecked_by_the_agent_is_an_empty_submission(
         (failed(Code.RESULTS_WRITE), Sandbox(shell="")),
         (PermissionError("no sandbox"), None),
         (ZeroDivisionError(), Sandbox(shell="")),
+        (TimeoutError("no answer"), Sandbox()),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), Sandbox()),
+        (OSError(errno.EMFILE, "too many open files"), Sandbox()),
+        (OSError(errno.ENOSPC, "this machine's disk is full"), Sandbox()),
+        (OSError("of no kind"), Sandbox()),
     ],
 )
 def test_every_other_failure_rises(error: Exception, env: Sandbox | None) -> None:

@@ -1,5 +1,8 @@
 """A run is gone on with in its own folder: one run, whose earlier tries are paid for and told."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +10,13 @@ import pytest
 
 from agentcompass.components.contracts.attempt import AttemptKey, Submission, Verdict
 from agentcompass.components.contracts.errors import AgentCompassError, Code, RequestError
+from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.sandbox import SandboxLabel
 from agentcompass.components.contracts.usage import Usage
 from agentcompass.components.results.paths import RunFolder
 from agentcompass.components.results.store import RunStore
 from tests.components.execution.measured import failing, measured
-from tests.standins.parts import YesBenchmark, parts, sample, says_yes
+from tests.standins.parts import Boxes, YesBenchmark, parts, sample, says_yes
 
 DOWN = Code.MODEL_UNAVAILABLE
 
@@ -156,3 +161,35 @@ def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
         measured(tmp_path, parts(says_yes, YesBenchmark(samples=[changed])), again=True)
     store.folder.run_json.unlink()
     assert {name: c for name, c in before.items() if "run.json" not in name} == contents(tmp_path)
+
+
+class Pictures(Boxes):
+    """A provider whose one image has a name that moves."""
+
+    now = "picture@sha256:1"
+
+    async def image_names(self, requirements: Requirements) -> frozenset[str]:
+        return frozenset({self.now})
+
+    @asynccontextmanager
+    async def open(self, requirements: Requirements, label: SandboxLabel) -> AsyncIterator[Any]:
+        async with super().open(requirements, label) as box:
+            box.image = self.now
+            yield box
+
+
+def test_a_run_whose_image_moved_is_not_gone_on_with(tmp_path: Path) -> None:
+    """One score is not made of attempts in two images; also not until they are replaced."""
+    provider = Pictures()
+    benchmark = YesBenchmark(samples=[sample("a"), sample("b")])
+    answers: dict[str, str | None] = {"a": "yes", "b": None}
+    made_of = replace(parts(answering(answers, []), benchmark), environments=provider)
+    measured(tmp_path, made_of)
+    before = contents(tmp_path)
+    provider.now = "picture@sha256:2"
+    with pytest.raises(RequestError, match="a #1 of run .* in image picture@sha256:1, and the"):
+        measured(tmp_path, made_of, again=True)
+    assert contents(tmp_path) == before
+    provider.now, answers["b"] = "picture@sha256:1", "yes"
+    _, records = measured(tmp_path, made_of, again=True)
+    assert [record.value for record in records] == [1.0, 1.0]

@@ -90,47 +90,92 @@ def test_the_content_of_a_script_counts_and_its_place_does_not(tmp_path: Path) -
     assert differences(first, request(**scripted, params={"script": str(two)}))
 
 
-def earlier_run(folder: Path, known: dict[str, Any], scored: int) -> RunStore:
+def with_files(*sources: Path) -> dict[str, Any]:
+    files = {f"/work/{number}": str(source) for number, source in enumerate(sources)}
+    return request(env_params={"setup": {"files": files}})
+
+
+def test_the_content_of_files_put_into_the_sandbox_counts_and_their_place_here_does_not(
+    tmp_path: Path,
+) -> None:
+    hints, moved = tmp_path / "hints.md", tmp_path / "moved.md"
+    hints.write_text("one")
+    moved.write_text("one")
+    first = with_files(hints)
+    assert with_files(moved) == first
+    hints.write_text("two")
+    (line,) = differences(first, with_files(hints))
+    assert line.startswith("environment.params.setup.files./work/0: ")
+    assert with_files(tmp_path / "gone") == with_files(tmp_path / "gone")
+    assert differences(first, request())
+
+
+@pytest.mark.parametrize("change", ["content", "name", "mode", "link", "more"])
+def test_the_content_of_a_folder_put_into_the_sandbox_counts(tmp_path: Path, change: str) -> None:
+    tool = tmp_path / "tools" / "bin" / "tool"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("echo a")
+    (tmp_path / "tools" / "link").symlink_to("bin")
+    first = with_files(tmp_path / "tools")
+    assert with_files(tmp_path / "tools") == first
+    match change:
+        case "content":
+            tool.write_text("echo b")
+        case "name":
+            tool.rename(tool.with_name("other"))
+        case "mode":
+            tool.chmod(0o755)
+        case "link":
+            (tmp_path / "tools" / "link").unlink()
+            (tmp_path / "tools" / "link").symlink_to("bin/tool")
+        case "more":
+            (tmp_path / "tools" / "empty").mkdir()
+    assert differences(first, with_files(tmp_path / "tools"))
+
+
+def earlier_run(folder: Path, known: dict[str, Any]) -> RunStore:
     store = RunStore(RunFolder(folder))
     folder.mkdir(parents=True)
     store.write_run({"fingerprint": known})
-    for number in range(scored):
-        detail = store.folder.detail(f"t{number}")
-        detail.parent.mkdir(parents=True)
-        detail.write_text('{"attempts": [{"status": "scored"}, {"status": "unscored"}]}')
     return store
+
+
+def nothing_done(run: RunStore) -> int:
+    return 0
 
 
 def test_latest_is_the_fullest_that_fits(tmp_path: Path) -> None:
     fits, differs = {"model": {"id": "m"}}, {"model": {"id": "other"}}
-    earlier_run(tmp_path / "20250101_000000", fits, 3)
-    earlier_run(tmp_path / "20250102_000000", fits, 1)  # a resume that was killed early
-    earlier_run(tmp_path / "20250103_000000", differs, 9)
-    found = find_source(tmp_path, "latest", fits)
+    earlier_run(tmp_path / "20250101_000000", fits)
+    earlier_run(tmp_path / "20250102_000000", fits)  # a resume that was killed early
+    earlier_run(tmp_path / "20250103_000000", differs)
+    done = {"20250101_000000": 3, "20250102_000000": 1, "20250103_000000": 9}
+    found = find_source(tmp_path, "latest", fits, lambda run: done[run.run_id])
     assert found is not None
     assert found.run_id == "20250101_000000"
-    assert find_source(tmp_path / "empty", "latest", fits) is None
+    assert find_source(tmp_path / "empty", "latest", fits, nothing_done) is None
 
 
 def test_a_run_that_differs_is_named_with_its_fields(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    earlier_run(tmp_path / "one", {"model": {"params": {"temperature": 0.0}}}, 1)
-    assert find_source(tmp_path, "one", {"model": {"params": {"temperature": 0.7}}}) is None
+    earlier_run(tmp_path / "one", {"model": {"params": {"temperature": 0.0}}})
+    warmer = {"model": {"params": {"temperature": 0.7}}}
+    assert find_source(tmp_path, "one", warmer, nothing_done) is None
     assert "model.params.temperature: 0.0 → 0.7" in caplog.text
 
 
 def test_a_run_that_is_not_there_or_in_work_is_refused(tmp_path: Path) -> None:
-    store = earlier_run(tmp_path / "one", {}, 1)
+    store = earlier_run(tmp_path / "one", {})
     with pytest.raises(RequestError, match="did you mean 'one'"):
-        find_source(tmp_path, "onw", {})
+        find_source(tmp_path, "onw", {}, nothing_done)
     lease = RunLease(store.folder.lease)
     lease.take()
     try:
         with pytest.raises(RequestError, match="being worked on by process"):
-            find_source(tmp_path, "one", {})
+            find_source(tmp_path, "one", {}, nothing_done)
         with pytest.raises(RequestError, match="being worked on by process"):
             RunLease(store.folder.lease).take()
     finally:
         lease.release()
-    assert find_source(tmp_path, "one", {}) is not None
+    assert find_source(tmp_path, "one", {}, nothing_done) is not None

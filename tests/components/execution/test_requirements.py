@@ -166,12 +166,24 @@ def test_wrong_parameters_are_refused_in_one_line(params: dict[str, Any], line: 
         ("::1", "::1"),
         ("127.0.0.1:08080", "127.0.0.1:8080"),
         ("localhost", "localhost"),
+        ("fe80::/10", "fe80::/10"),
+        ("10.1.2.3/8:80", "10.1.2.3/8:80"),
+        ("1.pool.ntp.org", "1.pool.ntp.org"),
+        ("1and1.1", "1and1.1"),
     ],
 )
 def test_hosts_are_read_as_people_write_them(written: str, read: str) -> None:
     parameters = validate(EnvironmentParameters, {"network": {"run": {"allow": [written]}}}, "p")
     assert parameters.network is not None
     assert parameters.network.model_dump()["run"] == {"allow": (read,)}
+
+
+@pytest.mark.parametrize(
+    "host", ["10.0.0.0/99", "..", "...", "999.1.1.1", "1.2.3", "10.0.0.0/8/8", "::1/129", "1"]
+)
+def test_an_address_that_is_none_is_refused(host: str) -> None:
+    with pytest.raises(RequestError, match="is not a host"):
+        validate(EnvironmentParameters, {"network": {"run": {"allow": [host]}}}, "p")
 
 
 @pytest.mark.parametrize("workdir", ["rel", "../x", "/a/../b", "", "/new\nline"])

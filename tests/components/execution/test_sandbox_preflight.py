@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ import pytest
 
 from agentcompass.components.configuration.validation import validate
 from agentcompass.components.contracts.parameters import EnvironmentParameters
-from agentcompass.components.contracts.requirements import Requirements
+from agentcompass.components.contracts.requirements import Network, Requirements
+from agentcompass.components.contracts.task import Sample
+from agentcompass.components.execution.no_agent import NoAgent
 from agentcompass.components.execution.sandbox_preflight import sandbox_problems
-from tests.standins.parts import Boxes, YesBenchmark, parts, sample, says_yes
+from tests.standins.parts import Agent, Boxes, YesBenchmark, parts, sample, says_yes
 
 
 def problems(
@@ -110,3 +113,59 @@ def test_a_variable_of_a_phase_that_is_not_set_is_told_before_anything_is_spent(
     monkeypatch.delenv("UNSET_HERE", raising=False)
     (line,) = problems({}, user={field: {"A": "${UNSET_HERE}"}})
     assert f"env-params.{field}.A: variable UNSET_HERE is not set" in line
+
+
+class Down(Boxes):
+    async def preflight(self, requirements: Iterable[Requirements]) -> list[str]:
+        self.required += requirements
+        return ["the engine does not answer"]
+
+
+def rescoring(verification: str, task: Sample, **user: Any) -> tuple[list[str], list[Requirements]]:
+    benchmark = YesBenchmark(verification, [task])
+    benchmark.needs_sandbox = True
+    boxes = Down()
+    made_of = replace(
+        parts(says_yes, benchmark),
+        environments=boxes,
+        harness=NoAgent(),
+        environment_parameters=validate(EnvironmentParameters, user, "env-params"),
+    )
+    work = sandbox_problems(made_of, "boxes", [task], rescoring=True)
+    return asyncio.run(work), boxes.required
+
+
+def test_rescoring_looks_at_the_graders_sandboxes_of_the_tasks_themselves() -> None:
+    own = Requirements(image="grader:1")
+    found, required = rescoring("reuse", sample(verification="fresh", grading=own))
+    assert found == ["the engine does not answer"]
+    assert [one.image for one in required] == ["grader:1"]
+    assert rescoring("fresh", sample())[0] == ["the engine does not answer"]
+
+
+@pytest.mark.parametrize("verification", ["none", "reuse"])
+def test_rescoring_what_needs_no_sandbox_asks_nobody(verification: str) -> None:
+    found = rescoring("fresh", sample(verification=verification), setup={"image": "ignored"})
+    assert found == ([], [])
+
+
+def test_where_no_agent_works_its_variables_are_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("UNSET_HERE", raising=False)
+    found, _ = rescoring("fresh", sample(), run_env={"A": "${UNSET_HERE}"})
+    assert found == ["the engine does not answer"]
+    found, _ = rescoring("fresh", sample(), evaluation_env={"A": "${UNSET_HERE}"})
+    assert len(found) == 2
+
+
+def test_an_agent_without_a_sandbox_leaves_only_the_graders() -> None:
+    made_of = replace(
+        parts(says_yes, YesBenchmark("fresh")),
+        harness=Agent(says_yes, sandbox=False),
+        environments=Boxes(network={"none"}),
+        environment_parameters=EnvironmentParameters(
+            network=Network(baseline="none", run="public")
+        ),
+    )
+    assert asyncio.run(sandbox_problems(made_of, "boxes", [sample()])) == []

@@ -86,6 +86,18 @@ def test_an_edit_is_another_version_and_is_run_at_once(tmp_path: Path) -> None:
     assert len({first, second, third}) == 3
 
 
+def test_a_directory_that_moved_holds_the_same_versions_and_runs_from_its_own_place(
+    tmp_path: Path,
+) -> None:
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "moved.py").write_text(text("__file__"))
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert version("moved", here) == version("moved", there)
+    assert value("moved", here) == str(here / "moved.py")
+    assert value("moved", there) == str(there / "moved.py")
+
+
 def test_another_recipes_edit_is_not_this_ones(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(text())
     (tmp_path / "other.py").write_text(text())

@@ -13,11 +13,13 @@ from pydantic import BaseModel
 
 from agentcompass.components.contracts.attempt import Checkpoint, Detail
 from agentcompass.components.contracts.progress import Progress
+from agentcompass.components.contracts.run import RunPlan
 from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.contracts.usage import Usage
+from agentcompass.components.execution.judged_again import Change, Rescored
 from agentcompass.components.results.metrics import compute_metrics
 from agentcompass.components.results.metrics_record import Metrics
-from agentcompass.components.results.reading import read_record
+from agentcompass.components.results.reading import read_document, read_record
 from agentcompass.components.results.upgrades import Kind
 from agentcompass.components.results.writing import to_json
 from tests.components.results.records import (
@@ -27,6 +29,7 @@ from tests.components.results.records import (
     full_trajectory,
     record,
 )
+from tests.components.results.test_run_record import document, plan
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -62,11 +65,17 @@ def full_progress() -> Progress:
     )
 
 
+def full_rescored() -> Rescored:
+    changed = Change(task_id="a", attempt=2, before=None, after=1.0)
+    return Rescored(run_dir="/r/20260101_000000", judged=3, unjudged=1, kept=2, changed=(changed,))
+
+
 RECORDS: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
     "checkpoint-2.json": ("checkpoint", Checkpoint, full_checkpoint),
     "detail-2.json": ("detail", Detail, full_detail),
     "metrics-2.json": ("metrics", Metrics, full_metrics),
     "progress-2.json": ("progress", Progress, full_progress),
+    "rescored-1.json": ("rescored", Rescored, full_rescored),
     "trajectory-ATIF-v1.8.json": ("trajectory", Trajectory, full_trajectory),
 }
 
@@ -99,6 +108,8 @@ OLDER: dict[str, tuple[Kind, type[BaseModel], Callable[[], BaseModel]]] = {
     "progress-1.json": ("progress", Progress, progress_1),
 }
 ALL = RECORDS | OLDER
+RUN = "run-1.json"
+"""No model: a document with a plan in it."""
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -115,8 +126,16 @@ def test_a_current_record_is_written_byte_for_byte_as_ever(name):
     assert _written(read_record(GOLDEN / name, kind, model)) == golden
 
 
+def test_a_golden_run_reads_as_what_was_written():
+    run = read_document(GOLDEN / RUN, "run")
+    assert RunPlan.model_validate(run.pop("plan")) == plan()
+    expected = {**document(), "schema_version": 1}
+    del expected["plan"]
+    assert run == expected
+
+
 def test_every_golden_file_is_tested():
-    assert {path.name for path in GOLDEN.glob("*.json")} == set(ALL)
+    assert {path.name for path in GOLDEN.glob("*.json")} == {*ALL, RUN}
 
 
 def _written(record: BaseModel | None) -> bytes:
@@ -127,3 +146,5 @@ if __name__ == "__main__":
     for name, (_, _, make) in RECORDS.items():
         if not (GOLDEN / name).exists():
             (GOLDEN / name).write_bytes(_written(make()))
+    if not (GOLDEN / RUN).exists():
+        (GOLDEN / RUN).write_bytes(to_json({"schema_version": 1, **document()}))

@@ -61,6 +61,7 @@ def test_when_all_have_ended_it_is_the_headline_of_the_result(
         "primary": primary,
         "unscored": unscored,
         "aggregation": aggregation,
+        "score_range": (0.0, 7.0),
     }
     records = some_records(k, strategy, primary)
     so_far = ScoreSoFar(CATEGORIES, **rules)  # type: ignore[arg-type]

@@ -132,6 +132,13 @@ def test_foreign_text_cannot_break_a_table():
             assert line.replace("\\|", "").count("|") == 6
 
 
+def test_foreign_text_is_shown_as_it_is():
+    text = summary_markdown(
+        compute_metrics([detail("a", 1)], ["a"]), {"model": "a_b *c* __d__ &lt; R&D ~~e~~"}
+    )
+    assert text.startswith(r"# a_b \*c\* \_\_d\_\_ \&lt; R&D \~\~e\~\~" + "\n")
+
+
 def test_a_run_without_scores_says_no_score():
     nothing = compute_metrics([detail("a", Code.MODEL_TIMEOUT)], ["a"])
     text = summary_markdown(nothing, {})

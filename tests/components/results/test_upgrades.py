@@ -1,3 +1,4 @@
+import json
 import pickle
 
 import pytest
@@ -6,7 +7,7 @@ from agentcompass.components.contracts.attempt import Checkpoint, Detail
 from agentcompass.components.contracts.progress import Progress
 from agentcompass.components.contracts.trajectory import Trajectory
 from agentcompass.components.results.metrics_record import Metrics
-from agentcompass.components.results.reading import DamagedRecord
+from agentcompass.components.results.reading import DamagedRecord, read_record
 from agentcompass.components.results.upgrades import CURRENT, UPGRADES, UnknownVersion, upgrade
 
 CURRENT_3 = {**CURRENT, "detail": 3}
@@ -63,6 +64,14 @@ def test_the_table_leads_every_old_version_to_the_current_one():
         ("progress", Progress),
     ):
         assert model.model_fields["schema_version"].default == CURRENT[kind]
+
+
+@pytest.mark.parametrize("attempts", [[1], None, "ab", [{}, []], 3, {"a": 1}])
+def test_an_old_record_of_another_shape_is_damaged(tmp_path, attempts):
+    path = tmp_path / "detail.json"
+    path.write_text(json.dumps({"schema_version": 1, "task_id": "t", "attempts": attempts}))
+    with pytest.raises(DamagedRecord, match="detail"):
+        read_record(path, "detail", Detail)
 
 
 def test_reading_errors_survive_a_process_pool(tmp_path):
