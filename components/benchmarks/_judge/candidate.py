@@ -64,6 +64,9 @@ class SubmissionError(Exception):
 class Candidate:
     """Started at the first question; all its questions share one deadline."""
 
+    submission_ran = False
+    """For all of them: code of the submission was at work here, and may have broken python3."""
+
     def __init__(self, bundle: dict[str, Any]) -> None:
         self.bundle = bundle
         self.timeout_seconds: float = bundle["request"]["timeout_seconds"]
@@ -116,7 +119,11 @@ class Candidate:
         try:
             self.receive(lambda: give_up - time.monotonic())
         except (SubmissionTimeout, SubmissionGone) as error:
-            raise Broken("python3 does not start a second time") from error
+            starved = self.starvation.seconds > STARTUP_SECONDS / 2
+            if starved or not Candidate.submission_ran:
+                raise Broken("python3 does not start a second time") from error
+            raise SubmissionGone("python3 no longer starts since the submission ran") from error
+        Candidate.submission_ran = True
 
     def time_left(self) -> float:
         """Counted from the first use, without the time its processes waited for a processor: a
@@ -159,7 +166,7 @@ class Candidate:
 
     def run(self, argv: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the submission in its folder. Output over 64 MB ends it."""
-        from tempfile import TemporaryFile  # slow to import, and most tests call functions
+        from tempfile import TemporaryFile  # as all that comes late, imported by then: see judge.py
 
         words = [sys.executable, "-B", *argv[1:]] if argv[0] == "python3" else list(argv)
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
@@ -175,6 +182,7 @@ class Candidate:
                 preexec_fn=limit_output,
                 start_new_session=True,
             )
+            Candidate.submission_ran = True
             before, self.process = self.process, process
             try:
                 self.wait(process)

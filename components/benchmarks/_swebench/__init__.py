@@ -260,7 +260,7 @@ class SWEBench:
 def component(repository: str) -> Component:
     """The component of one data set on the hub."""
     return Component(
-        version="1", create=partial(SWEBench, repository), parameters=SWEBenchParameters
+        version="2", create=partial(SWEBench, repository), parameters=SWEBenchParameters
     )
 
 

@@ -16,6 +16,10 @@ from agentcompass.components.contracts.frozen import Frozen
 
 SHOWN_TESTS = 40
 SHOWN_CHARACTERS = 1500
+MOST_STATUS = 5
+"""The highest a watched runner ends with: pytest, when it found no tests."""
+_PROGRESS = re.compile(r"\[ *\d+%\]")
+"""In two lists of SWE-bench Verified: the end of a line of pytest's, taken for a test's name."""
 _OPTIONS = re.compile(r"(.*?)\[(.*)\]")
 _NO_CONTROL = {code: None for code in range(1, 32)}
 _SHORT_OPTIONS = ("psf/requests", "pydicom/pydicom", "pylint-dev/pylint")
@@ -37,10 +41,16 @@ def grade(instance: Instance, account: Account) -> Grade:
     tampering = contradictions(account)
     evidence: list[Evidence] = []
     shares: dict[str, float] = {}
-    for label, names in (
+    for label, listed in (
         ("FAIL_TO_PASS", instance.fail_to_pass),
         ("PASS_TO_PASS", instance.pass_to_pass),
     ):
+        # A watched run has tests only. A list of nothing else is left as it is: it asks for them.
+        tests = [name for name in listed if not account.canary or not _PROGRESS.fullmatch(name)]
+        names = tests or listed
+        for name in sorted({*listed} - {*names}):
+            text = "a progress mark of pytest's and no test: it does not count"
+            evidence.append(Evidence(name=name, text=text))
         failed = [name for name in names if not passed.get(name)]
         good = len(names) - len(failed)
         shares[label.lower()] = good / len(names) if names else 1.0
@@ -53,9 +63,10 @@ def grade(instance: Instance, account: Account) -> Grade:
             text = f"and {len(failed) - SHOWN_TESTS} more failed"
             evidence.append(Evidence(name=f"{label}, the rest", passed=False, text=text))
     resolved = all(share == 1 for share in shares.values()) and not account.timed_out
-    if account.status is None and not account.timed_out and account.started:
+    if not _came_to_its_end(account) and not account.timed_out and account.started:
         resolved = False
         text = f"the test runner ended before its end (exit code {account.exit_code})"
+        text += "; the sandbox's memory limit was met" if account.out_of_memory else ""
         evidence.append(Evidence(name="test run", passed=False, text=text))
     for reason in tampering:
         evidence.append(Evidence(name="test run", passed=False, text=reason))
@@ -76,16 +87,23 @@ def contradictions(account: Account) -> tuple[str, ...]:
         if account.exit_code == 0 and not account.timed_out:
             found.append("the runner's process left with exit code 0 before the tests had ended")
         return tuple(found)
-    failures = [item for item in account.outcomes if item.outcome in ("failed", "error")]
+    failures = _failures(account)
     if account.exit_code == 0 and (failures or account.broken):
         found.append("exit code 0 although tests failed")
     if account.exit_code != account.status:
         found.append(
             f"the runner said it ended with {account.status}, its process with {account.exit_code}"
         )
-    canary = [item for item in account.outcomes if account.canary in item.name]
-    if any(item.when == "call" and item.outcome == "passed" for item in canary):
+    if account.status not in range(MOST_STATUS + 1):
+        found.append(f"the runner said it ended with {account.status}, which is none of its words")
+    if any(item.when == "call" and item.outcome == "passed" for item in _canary(account)):
         found.append("a test that cannot pass was reported as passed")
+    passes = any(item.outcome == "passed" for item in account.outcomes)
+    if account.canary_added is None and passes:
+        found.append("tests were reported before the runner had begun with them")
+    # One that stops at a failure (-x) does not come to it.
+    if account.canary_added and not _canary(account) and account.status in (0, 1) and not failures:
+        found.append("the runner said it ran all tests, but not the one that fails on purpose")
     if account.strangers:
         found.append(f"{account.strangers} other processes tried to report results")
     forged = [i for i in account.outcomes if i.raised and i.outcome == "passed" and not i.expected]
@@ -100,6 +118,25 @@ def contradictions(account: Account) -> tuple[str, ...]:
             found.append(f"{_short(name)} was reported as passed and as failed")
             break
     return tuple(found)
+
+
+def _came_to_its_end(account: Account) -> bool:
+    """By its own word, and with the test that was added as its last one, or with a failure that
+    stopped it (-x).
+
+    That test may have been skipped: it shares the marks of the module it was added to.
+    """
+    if account.canary and account.canary_added:
+        return account.status in (0, 1) and bool(_canary(account) or _failures(account))
+    return account.status is not None
+
+
+def _failures(account: Account) -> list[Outcome]:
+    return [item for item in account.outcomes if item.outcome in ("failed", "error")]
+
+
+def _canary(account: Account) -> list[Outcome]:
+    return [item for item in account.outcomes if account.canary in item.name]
 
 
 def official_name(repo: str, name: str) -> str:
@@ -142,6 +179,8 @@ def _tests(repo: str, account: Account) -> tuple[dict[str, bool], dict[str, str]
 
 def _good(items: Sequence[Outcome]) -> tuple[bool | None, str]:
     """Over a test's set-up, call and tear-down; None: it did not really run."""
+    # pytest-rerunfailures tells a failure that it tries again as `rerun`: the last one counts.
+    items = [item for item in items if item.outcome != "rerun"]
     bad = [item for item in items if item.outcome in ("failed", "error")]
     if bad:
         return False, bad[0].text or bad[0].outcome

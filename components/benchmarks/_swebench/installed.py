@@ -1,13 +1,17 @@
-"""The installed tools that tests are run with, compared before and after the submission's install.
+"""What tests are run with and judged by, compared before and after the submission's install.
 
 Installing a repository runs code of the submission. It may add and change packages, but not the
-test runner, the interpreter, or what every Python start reads.
+test runner, the interpreters and their standard libraries (the instance's and the warden's), what
+every Python start reads, or the instance's tests.
 """
 
 import json
-from collections.abc import Mapping
+import posixpath
+import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from agentcompass.components.benchmarks._swebench.protected import STEERING_NAMES
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 
@@ -23,16 +27,17 @@ print(json.dumps([sys.executable, sorted({paths["purelib"], paths["platlib"]}), 
 _LOOK = r"""
 import hashlib, json, os, re, sys
 executable, sites, stdlib, scripts, workdir = json.loads(sys.argv[1])
+own_files = json.loads(sys.argv[2])
 TOOLS = r"(_?pytest|pip|pluggy|iniconfig|py|tox|xdist|nose|_distutils_hack)"
 SCRIPTS = r"(python[\d.]*|pytest|py\.test|tox|sh|bash|env|git|activate)"
-STDLIB = ("unittest", "json", "importlib", "runpy.py", "site.py", "socket.py", "os.py",
-          "traceback.py", "sitecustomize.py", "usercustomize.py")
+BESIDE = ("site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib")
 EDITABLE = r"import (__editable___\w+_finder); *\1\.install\(\)\s*"
 found = {}
 
-def keep(path):
+def keep(path, own=False):
     if os.path.isdir(path):
-        for folder, _, names in os.walk(path):
+        for folder, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if name not in BESIDE]
             for name in names:
                 if name.endswith((".py", ".so", ".json", ".toml")):
                     keep(os.path.join(folder, name))
@@ -40,7 +45,7 @@ def keep(path):
     if not os.path.lexists(path):
         return
     real = os.path.realpath(path)
-    if real.startswith(workdir + os.sep):
+    if real.startswith(workdir + os.sep) and not own:
         return  # the repository's own, judged as such
     digest = hashlib.sha256(os.fsencode(real))
     if os.path.isfile(real):  # else a link that leads nowhere, yet
@@ -61,8 +66,11 @@ for site in sites:
                       for line in text.splitlines())
             if not own and not re.fullmatch(EDITABLE, text):
                 keep(path)
-for name in STDLIB:
-    keep(os.path.join(stdlib, name))
+for library in {stdlib, os.path.dirname(os.__file__)}:
+    keep(library)
+keep(sys.executable)
+for name in own_files:
+    keep(os.path.join(workdir, name), own=True)
 for place in ("/etc", "~/.pip", "~/.config/pip", os.path.dirname(scripts)):
     keep(os.path.join(os.path.expanduser(place), "pip.conf"))
 for name in os.listdir(scripts) if os.path.isdir(scripts) else ():
@@ -77,25 +85,28 @@ class Installed:
     """Paths with the hash of where they lead and what they hold."""
 
     where: str
+    own_files: tuple[str, ...]
     files: Mapping[str, str]
 
     @classmethod
-    async def look(cls, env: Environment, activation: str) -> "Installed":
-        """Raises grader.crashed."""
+    async def look(
+        cls, env: Environment, activation: str, tests: Iterable[str] = ()
+    ) -> "Installed":
+        """`tests`: the instance's, in the working tree. Raises grader.crashed."""
         command = f'{activation}"$(command -v python || command -v python3)" -I -c "$1"'
         done = await env.exec(
             ["sh", "-c", command, "sh", _WHERE], timeout_seconds=LOOK_SECONDS, output_limit_kb=64
         )
         if not done.ok:
-            return cls("", {})  # no Python: nothing of the kind is used
-        where = done.stdout.strip()
-        return cls(where, await _files(env, where))
+            return cls("", (), {})  # no Python: nothing of the kind is used
+        where, own_files = done.stdout.strip(), _beside(tests)
+        return cls(where, own_files, await _files(env, where, own_files))
 
     async def changes(self, env: Environment) -> list[str]:
         """What is not as it was, one line each."""
         if not self.where:
             return []
-        now = await _files(env, self.where)
+        now = await _files(env, self.where, self.own_files)
         return [
             f"installing the submission changed {path}"
             for path in sorted(set(self.files) | set(now))
@@ -103,9 +114,19 @@ class Installed:
         ][:20]
 
 
-async def _files(env: Environment, where: str) -> Mapping[str, str]:
+def _beside(tests: Iterable[str]) -> tuple[str, ...]:
+    """The tests, and what would steer their runner from a folder above them."""
+    found = set(tests)
+    for path in tuple(found):
+        while path:
+            path = posixpath.dirname(path)
+            found.update(posixpath.join(path, name) for name in STEERING_NAMES)
+    return tuple(sorted(found))
+
+
+async def _files(env: Environment, where: str, own_files: tuple[str, ...]) -> Mapping[str, str]:
     done = await env.exec(
-        ["python3", "-I", "-S", "-c", _LOOK, where],
+        ["python3", *from_source(), "-c", _LOOK, where, json.dumps(own_files)],
         cwd="/",
         timeout_seconds=LOOK_SECONDS,
         output_limit_kb=8 * 1024,
@@ -118,3 +139,8 @@ async def _files(env: Environment, where: str) -> Mapping[str, str]:
             Code.GRADER_CRASHED, f"the installed tools cannot be read: {reason}"
         ) from None
     return found
+
+
+def from_source() -> tuple[str, ...]:
+    """Options of a Python that takes nothing but its library, and that not from a cache."""
+    return "-I", "-S", "-B", "-X", f"pycache_prefix=/nonexistent-{secrets.token_hex(8)}"

@@ -61,10 +61,6 @@ class Sorted(NamedTuple):
     steering: tuple[str, ...]
     """Tampering, unless the accepted change has them."""
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        return self.tests + self.steering
-
 
 def sort_paths(
     paths: Iterable[str], *, repo: str, tests: Iterable[str], accepted: Iterable[str]
@@ -80,17 +76,17 @@ def sort_paths(
     return Sorted(tuple(found_tests), tuple(steering))
 
 
-def changed_paths(patch: bytes) -> dict[str, bool]:
-    """Paths of a patch from `git diff --no-renames` → whether the file is new."""
+def changed_paths(patch: bytes) -> tuple[str, ...]:
+    """Paths of a patch from `git diff --no-renames`, in its order."""
     text = patch.decode("utf-8", "surrogateescape")
-    found: dict[str, bool] = {}
-    for header in re.finditer(r"^diff --git (.+)\n((?:(?!diff --git ).*\n?){0,1})", text, re.M):
+    found = []
+    for header in re.finditer(r"^diff --git (.+)$", text, re.M):
         # Without renames both halves are the same path: a/X b/X, quoted where it has odd bytes.
         names = header.group(1)
         half = names[: len(names) // 2]
         path = _unquoted(half)[2:] if half.startswith('"') else half[2:]
-        found[path] = header.group(2).startswith("new file")
-    return found
+        found.append(path)
+    return tuple(found)
 
 
 def runner_settings(name: str, content: bytes) -> object:

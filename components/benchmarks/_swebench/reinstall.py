@@ -14,6 +14,7 @@ from agentcompass.components.benchmarks._swebench.preparation import (
     activation,
 )
 from agentcompass.components.benchmarks._swebench.specs import Spec
+from agentcompass.components.benchmarks._swebench.test_run import run_tests
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.sandbox import Environment
 
@@ -63,15 +64,17 @@ class Reinstall:
 
     async def install(self) -> str:
         """Returns "" or why it failed."""
-        done = await self._env.exec(
-            self._script,
-            env=self._variables,
+        # Under the warden: it ends what the submission's code leaves running.
+        done = await run_tests(
+            self._env,
+            (self._script,),
             timeout_seconds=INSTALL_SECONDS,
-            output_limit_kb=64,
+            variables=self._variables,
+            how="log",
         )
-        if done.ok:
+        if done.exit_code == 0 and not done.timed_out:
             return ""
-        last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2][:300]
+        last = done.output.strip().rpartition("\n")[2][:300]
         ended = f"exit {done.exit_code}: {last}"
         return f"no end within {INSTALL_SECONDS:g} s" if done.timed_out else ended
 

@@ -5,85 +5,82 @@ newer, standard library only). Loaded as a pytest plugin, or as a script that st
 runner (unittest, Django's, SymPy's) after hooking into it. The warden appends a last line to this
 text that calls `start` with a socket's path and a secret.
 
-Each runner is given one more test, at the end, that fails. A run in which it passes is a run whose
-results were made up.
+pytest and unittest are given one more test, at the end, that fails. A run in which it passes, or
+is not heard of, was made up or did not come to its end. The tests find nothing here by its name.
 """
 
 # Old Pythons read this.
 # mypy: ignore-errors
 # ruff: noqa: UP004, PTH100, PTH109, PTH118, PTH119, PTH120, PTH122, SIM102, SIM105
+import contextlib
 import json
 import os
 import socket
 import sys
+import types
 
 TEXT_LIMIT = 4000
 SYMPY_RUNNERS = ("sympy.testing.runtests", "sympy.utilities.runtests")
-
-
-class _Channel:
-    connection = None
-    owner = 0
-    canary = ""
 
 
 def start(path, token, canary):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(path)
     connection.sendall(token.encode("ascii") + b"\n")
-    _Channel.connection, _Channel.owner, _Channel.canary = connection, os.getpid(), canary
+    owner = os.getpid()
+
+    def say(event, **facts):
+        # A forked child that runs on has this too, but is not the runner.
+        if os.getpid() == owner:
+            line = json.dumps(dict(facts, event=event)).encode("ascii") + b"\n"
+            with contextlib.suppress(OSError):
+                connection.sendall(line)
+
     _restore_environment()
     say("hello", python=sys.version.split()[0], script=__name__ == "__main__")
     if __name__ == "__main__":
-        _run_script(sys.argv[1:])
-
-
-def say(event, **facts):
-    # A forked child that runs on has this object too, but is not the runner.
-    if _Channel.connection is None or os.getpid() != _Channel.owner:
-        return
-    facts["event"] = event
-    line = json.dumps(facts).encode("ascii") + b"\n"
-    try:
-        _Channel.connection.sendall(line)
-    except OSError:
-        pass
+        _run_script(sys.argv[1:], say, canary)
+    else:
+        plugin = sys.modules[__name__] = types.ModuleType(__name__)
+        plugin.pytest_configure = lambda config: config.pluginmanager.register(
+            _pytest_reporter(say, canary), "agentcompass-reporter"
+        )
 
 
 def _restore_environment():
     """Programs that the tests start must not load this again."""
     here = os.path.dirname(os.path.abspath(__file__))
     name = os.path.splitext(os.path.basename(__file__))[0]
-    for variable, separator, ours in (
-        ("PYTHONPATH", os.pathsep, (here,)),
-        ("PYTEST_ADDOPTS", " ", ("-p", name)),
-    ):
+    plugin = ("PYTEST_ADDOPTS", " ", ("-p", name))
+    for variable, separator, ours in (("PYTHONPATH", os.pathsep, (here,)), plugin):
         parts = os.environ.get(variable, "").split(separator)
         left = separator.join(part for part in parts if part and part not in ours)
+        os.environ.pop(variable, None)
         if left:
             os.environ[variable] = left
-        else:
-            os.environ.pop(variable, None)
     sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
 
 
 # pytest ------------------------------------------------------------------------------------------
 
 
-def pytest_configure(config):
+def _pytest_reporter(say, name):
     import pytest
 
     seen = {}
 
     class Reporter(object):
+        def pytest_sessionstart(self, session):
+            if session.config.pluginmanager.hasplugin("dsession"):
+                say("collected", canary=False)  # by the processes of pytest-xdist
+
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_collection_modifyitems(self, session, items):
             yield
-            if items:
-                canary = _pytest_canary(items[-1])
-                if canary is not None:
-                    items.append(canary)
-            say("collected", tests=len(items))
+            canary = _pytest_canary(items[-1], name) if items else None
+            if canary is not None:
+                items.append(canary)
+            say("collected", canary=canary is not None)
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_call(self, item):
@@ -106,36 +103,33 @@ def pytest_configure(config):
 
         def pytest_collectreport(self, report):
             if report.failed:
-                text = str(report.longrepr)[-TEXT_LIMIT:]
-                say("broken", name=report.nodeid, text=text)
+                say("broken", name=report.nodeid, text=str(report.longrepr)[-TEXT_LIMIT:])
 
         @pytest.hookimpl(trylast=True)
         def pytest_sessionfinish(self, session, exitstatus):
             say("finish", status=int(exitstatus))
 
-    config.pluginmanager.register(Reporter(), "agentcompass-reporter")
+    return Reporter()
 
 
-def _pytest_canary(neighbour):
+def _pytest_canary(neighbour, name):
     import pytest
 
     def canary():
         raise AssertionError("this test fails on purpose")
 
-    parent = neighbour.parent
-    while parent is not None and not isinstance(parent, pytest.Module):
-        parent = parent.parent
+    parent = neighbour.getparent(pytest.Module)
     if parent is None:
         return None
     if hasattr(pytest.Function, "from_parent"):
-        return pytest.Function.from_parent(parent, name=_Channel.canary, callobj=canary)
-    return pytest.Function(_Channel.canary, parent, callobj=canary)
+        return pytest.Function.from_parent(parent, name=name, callobj=canary)
+    return pytest.Function(name, parent, callobj=canary)
 
 
 # unittest and Django -----------------------------------------------------------------------------
 
 
-def _hook_unittest():
+def _hook_unittest(say, canary):
     import functools
     import traceback
     import unittest
@@ -147,7 +141,7 @@ def _hook_unittest():
             raise AssertionError("this test fails on purpose")
 
         def __str__(self):
-            return _Channel.canary
+            return canary
 
     def name_of(result, test):
         describe = getattr(result, "getDescription", str)
@@ -163,9 +157,8 @@ def _hook_unittest():
                 error = rest[-1] if rest and isinstance(rest[-1], tuple) else None
                 if error and outcome in ("failed", "error"):
                     text = "".join(traceback.format_exception(*error))[-TEXT_LIMIT:]
-                if method == "addSubTest":
-                    if error is None:
-                        return original(self, test, *rest)
+                if method == "addSubTest" and error is None:
+                    return original(self, test, *rest)
                 say("test", name=name_of(self, test), when="call", outcome=outcome, text=text)
             return original(self, test, *rest)
 
@@ -194,9 +187,11 @@ def _hook_unittest():
     def run_all(self, test):
         if state["result"] is not None:  # a test that tests a test runner
             return run(self, test)
-        if isinstance(test, unittest.BaseTestSuite):
+        # Django's parallel suite has dealt out its tests already.
+        open_ended = isinstance(test, unittest.BaseTestSuite) and not hasattr(test, "subsuites")
+        if open_ended:
             test.addTest(Canary())
-        say("collected", tests=test.countTestCases())
+        say("collected", canary=open_ended)
         result = run(self, test)
         say("finish", status=0 if result.wasSuccessful() else 1)
         return result
@@ -207,7 +202,7 @@ def _hook_unittest():
 # SymPy -------------------------------------------------------------------------------------------
 
 
-def _hook_sympy():
+def _hook_sympy(say):
     """Its runner's class is hooked as soon as its module is imported."""
     import importlib.abc
     import importlib.util
@@ -231,7 +226,7 @@ def _hook_sympy():
             spec.loader.exec_module = exec_module
             return spec
 
-    state = {"test": "", "failed": False}
+    state = {"test": ""}
 
     def hook(reporter):
         if reporter is None or getattr(reporter, "_hooked", False):
@@ -243,11 +238,12 @@ def _hook_sympy():
 
             def hooked(self, *words):
                 text = ""
-                if outcome in ("failed", "error"):
-                    state["failed"] = True
-                    if words and isinstance(words[-1], tuple):
-                        text = "".join(traceback.format_exception(*words[-1]))[-TEXT_LIMIT:]
+                bad = outcome in ("failed", "error")
+                if bad and words and isinstance(words[-1], tuple):
+                    text = "".join(traceback.format_exception(*words[-1]))[-TEXT_LIMIT:]
                 if method == "entering_test":
+                    if not state["test"]:
+                        say("collected", canary=False)  # its runner takes no more tests
                     state["test"] = words[0].__name__
                 elif method == "import_error":
                     say("broken", name=str(words[0]), text=text)
@@ -283,22 +279,20 @@ def _hook_sympy():
 # Starting another runner -------------------------------------------------------------------------
 
 
-def _run_script(words):
+def _run_script(words, say, canary):
     """`FILE args` or `-m MODULE args`, as Python itself would run them."""
     import runpy
 
-    sys.modules["_agentcompass_reporter"] = sys.modules["__main__"]  # keeps what runs here alive
     if words[0] == "-m":
         sys.argv = words[1:]
         sys.path.insert(0, os.getcwd())
-        _hook_unittest()
+        _hook_unittest(say, canary)
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         return
-    script = words[0]
-    sys.argv = words
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-    if os.path.basename(os.path.dirname(os.path.abspath(script))) == "bin":
-        _hook_sympy()
+    sys.argv, folder = words, os.path.dirname(os.path.abspath(words[0]))
+    sys.path.insert(0, folder)
+    if os.path.basename(folder) == "bin":
+        _hook_sympy(say)
     else:
-        _hook_unittest()
-    runpy.run_path(script, run_name="__main__")
+        _hook_unittest(say, canary)
+    runpy.run_path(words[0], run_name="__main__")

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentcompass.components.contracts.errors import RequestError
 from agentcompass.components.contracts.frozen import Frozen
+from agentcompass.components.contracts.user_path import user_path
 from agentcompass.components.datasets.hub import HubSource, read_hub
 from agentcompass.components.datasets.local import FIELD, Located, read_local
 from agentcompass.components.datasets.records import rows_hash
@@ -66,7 +67,7 @@ def load_rows(hub: HubSource, data_dir: Path, data_path: str | None, revision: s
                 "a local file has no revision",
                 "leave out `revision` or `data_path`",
             )
-        path = Path(data_path).expanduser()
+        path = user_path(data_path, FIELD)
         field, source, where, located = FIELD, path.name, str(path), read_local(path)
     else:
         field, source = "benchmark-params.revision", hub.repository

@@ -10,6 +10,7 @@ to the repository in the sandbox matters.
 
 import asyncio
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -27,6 +28,15 @@ from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.sandbox import Environment, ExecResult
 
 GIT_SECONDS = 900.0
+_REFUSED = re.compile(
+    r"error: (patch failed: .*|.*: patch does not apply|binary patch does not apply to .*"
+    r"|.*: does not exist in index|.*: No such file or directory|.*: Not a directory"
+    r"|.*: already exists in working directory|.*: wrong type|.* beyond a symbolic link"
+    r"|the patch applies to .*|removal patch leaves file contents"
+    r"|unable to write file .*: (Directory not empty|File exists|(Is|Not) a directory))"
+)
+"""What git says of a patch that is not for these files (git's apply.c). The last ones: a file of it
+stands where a folder has to be, or the other way round."""
 BASE_LIMIT_BYTES = 1024 * 1024 * 1024
 
 
@@ -93,6 +103,9 @@ async def apply_patch(
 ) -> str:
     """Apply to the working tree, all of it or nothing. Returns "" or why it does not apply.
 
+    Raises grader.crashed or environment.disk_full for any other trouble: it says nothing about
+    the patch.
+
     `neutral`: byte for byte, as the patches taken here are; else by the repository's attributes.
 
     `without`, `only`: paths in it that are left out, or alone considered; `*` stands for any text.
@@ -104,10 +117,10 @@ async def apply_patch(
         done = await _script(env, _APPLY, folder, "yes" if neutral else "", *words)
     if done.ok:
         return ""
-    if done.exit_code == 127:
-        raise AgentCompassError(Code.GRADER_CRASHED, "git is missing in the grader's sandbox")
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    return "; ".join(lines[:5])[:1000] or done.stderr.strip()[-300:] or f"exit {done.exit_code}"
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("error:", "fatal:"))]
+    if done.exit_code in (1, 128) and lines and all(map(_REFUSED.fullmatch, lines)):
+        return "; ".join(lines[:5])[:1000]
+    raise failure(Code.GRADER_CRASHED, "applying a patch", done)
 
 
 def literal(path: str) -> str:

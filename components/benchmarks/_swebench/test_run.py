@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentcompass.components.benchmarks import _judge
+from agentcompass.components.benchmarks._swebench.installed import from_source
 from agentcompass.components.contracts.errors import AgentCompassError, Code
 from agentcompass.components.contracts.frozen import Frozen
 from agentcompass.components.contracts.sandbox import Environment, ExecResult
@@ -69,7 +70,12 @@ class Account(Frozen):
     timed_out: bool = False
     starved: bool = False
     """Over its time on a machine that let it run for less than half of it."""
+    out_of_memory: bool = False
+    """The sandbox's memory limit killed something meanwhile."""
     canary: str = ""
+    """The name of the test that fails; empty: the run was not watched."""
+    canary_added: bool | None = None
+    """The runner was given it; None: it did not say that it was about to run tests."""
     strangers: int = 0
     """Others who tried to report."""
     output: str = ""
@@ -91,11 +97,14 @@ async def run_tests(
     before: str = "",
     timeout_seconds: float,
     variables: Mapping[str, str | None] = {},
+    how: Watching | None = None,
 ) -> Account:
-    """`timeout_seconds`: of the tests' own time, waiting for a processor apart; at most the double
+    """`how`: else as the last command wants it. What was left running is ended.
+
+    `timeout_seconds`: of the tests' own time, waiting for a processor apart; at most the double
     passes. Raises grader.crashed or grader.timeout when the warden itself cannot work.
     """
-    how = watching(commands[-1])
+    how = how or watching(commands[-1])
     lines = [_watched(command) if how == "script" else command for command in commands]
     request = {
         "token": secrets.token_hex(16),
@@ -110,7 +119,7 @@ async def run_tests(
     own = [(f"{__package__}.{name}", _source(name)) for name in ("starving", "warden")]
     start = {"sources": [*_judge.sources(), *own], "main": f"{__package__}.warden"}
     result = await env.exec(
-        ["python3", "-I", "-S", "-B", "-c", _judge.LOADER, "0"],
+        ["python3", *from_source(), "-c", _judge.LOADER, "0"],
         cwd="/",
         stdin=b"".join(json.dumps(part).encode("ascii") + b"\n" for part in (start, request)),
         timeout_seconds=2 * timeout_seconds + OVERHEAD_SECONDS,
@@ -168,12 +177,15 @@ def _account(result: ExecResult, token: str) -> Account:
     for event in events:
         if (kind := event.get("event")) in ("test", "broken"):
             facts[kind].append(_outcome(event))
+    begun = [event for event in events if event.get("event") == "collected"]
     finished = [event["status"] for event in events if event.get("event") == "finish"]
     return Account(
         outcomes=tuple(facts["test"]),
         broken=tuple(facts["broken"]),
         started=any(event.get("event") == "hello" for event in events),
         status=finished[-1] if finished and isinstance(finished[-1], int) else None,
+        out_of_memory=result.out_of_memory,
+        canary_added=any(event.get("canary") is True for event in begun) if begun else None,
         **said,
     )
 
@@ -195,6 +207,11 @@ def _no_account(result: ExecResult) -> AgentCompassError:
     if result.exit_code in (126, 127):
         return AgentCompassError(
             Code.GRADER_CRASHED, "python3 is missing in the sandbox: use an image that has it"
+        )
+    if result.out_of_memory:
+        return AgentCompassError(
+            Code.GRADER_CRASHED,
+            "the memory limit ended the tests' warden: give the sandbox more (resources.memory_mb)",
         )
     reason = result.stderr.strip().rpartition("\n")[2][:300]
     return AgentCompassError(

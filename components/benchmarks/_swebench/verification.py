@@ -48,7 +48,6 @@ async def judge_patch(
     before = "".join(f"{line}\n" for line in (activation(source).rstrip(), *spec.before_tests))
     await _check_tools(env, spec, before)
     await _check_test_patch(env, instance)
-    installed = await Installed.look(env, activation(source))
 
     paths = protected.changed_paths(patch)
     parts = protected.sort_paths(
@@ -74,6 +73,8 @@ async def judge_patch(
         text = "the patch changes them; the instance's own were used: " + ", ".join(parts.tests)
         evidence.append(Evidence(name="tests", text=text[:1000]))
     if reinstall:
+        own = test_files(instance.test_patch)
+        installed = await Installed.look(env, activation(source), own)
         problem = await reinstall.install()
         if changes := await installed.changes(env):
             notes += [_tampered(change) for change in changes]
@@ -140,7 +141,7 @@ async def _check_test_patch(env: Environment, instance: Instance) -> None:
 
 
 async def _steering_configuration(
-    env: Environment, instance: Instance, paths: Sequence[str] | dict[str, bool], patch: bytes
+    env: Environment, instance: Instance, paths: Sequence[str], patch: bytes
 ) -> list[str]:
     """Configuration files of the repository whose part for test runners the patch changes."""
     accepted = test_files(instance.patch)

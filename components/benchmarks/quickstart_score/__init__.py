@@ -91,4 +91,4 @@ async def graded(env: Environment, tests: str, timeout_seconds: float) -> Verdic
     return Verdict(score=score, evidence=(evidence,))
 
 
-COMPONENT = Component(version="1", create=QuickstartScore, parameters=QuickstartScoreParameters)
+COMPONENT = Component(version="2", create=QuickstartScore, parameters=QuickstartScoreParameters)

@@ -3,22 +3,20 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from agentcompass.components.benchmarks._judge import (
     Judgement,
-    judge_grade,
     judge_tests,
     names_of_tests,
 )
 from agentcompass.components.benchmarks._judge import judge_function as run_function
 from agentcompass.components.benchmarks._judge.values import decode, encode
-from agentcompass.components.benchmarks.quickstart_score import graded
 from agentcompass.components.contracts.errors import AgentCompassError, Code
-from agentcompass.components.contracts.reward import check_verdict
-from tests.components.benchmarks.sandboxes import path_with, sandbox
+from tests.components.benchmarks.sandboxes import own_python, path_with, sandbox
 
 PROMPT = "import math\n\ndef helper(x):\n    return x + 1\n\ndef solve(x):\n    '''x + 2'''\n"
 TESTS = (
@@ -27,9 +25,14 @@ TESTS = (
 RIGHT = "def solve(x):\n    return helper(x) + 1\n"
 
 
-def judged(code: str, tests: str = TESTS, timeout_seconds: float = 20.0) -> Judgement:
+def judged(
+    code: str,
+    tests: str = TESTS,
+    timeout_seconds: float = 20.0,
+    variables: Mapping[str, str] | None = None,
+) -> Judgement:
     async def judge() -> Judgement:
-        async with sandbox() as env:
+        async with sandbox(variables) as env:
             return await run_function(
                 env,
                 prelude=PROMPT,
@@ -42,9 +45,14 @@ def judged(code: str, tests: str = TESTS, timeout_seconds: float = 20.0) -> Judg
     return asyncio.run(judge())
 
 
-def in_workdir(tests: str, files: dict[str, str], timeout_seconds: float = 20.0) -> Judgement:
+def in_workdir(
+    tests: str,
+    files: dict[str, str],
+    timeout_seconds: float = 20.0,
+    variables: Mapping[str, str] | None = None,
+) -> Judgement:
     async def judge() -> Judgement:
-        async with sandbox() as env:
+        async with sandbox(variables) as env:
             for path, text in files.items():
                 await env.write_file(path, text.encode())
             return await judge_tests(env, tests, timeout_seconds)
@@ -131,6 +139,48 @@ def solve(x):
 def test_the_judges_own_process_cannot_be_looked_into() -> None:
     """What it was told on stdin holds the tests and the token that makes a verdict."""
     assert judged(PEEK).share == 0
+
+
+PLANT = """
+import json, os, sys
+frame = sys._getframe()
+while frame:
+    for thing in list(frame.f_locals.values()):
+        bundle = getattr(thing, "bundle", thing)
+        if isinstance(bundle, dict) and "request" in bundle:
+            line = {"event": "verdict", "token": bundle["request"]["token"]}
+            line["tests"] = [{"name": "check", "passed": True, "text": ""}]
+            os.write(1, (os.linesep + json.dumps(line) + os.linesep).encode())
+            os._exit(0)
+    frame = frame.f_back
+"""
+
+
+@pytest.mark.parametrize("module", ["fractions", "decimal", "traceback", "colorsys", "wave"])
+def test_nothing_that_the_submission_plants_is_imported_by_the_judge(
+    tmp_path: Path, module: str
+) -> None:
+    """Where it runs as root it may write into the standard library."""
+    variables, own = own_python(tmp_path / "own")
+    code = (
+        "import pathlib\n"
+        f"plant = pathlib.Path({str(own)!r}, '{module}.py')\n"
+        "plant.unlink()\n"
+        f"plant.write_text({PLANT!r})\n"
+        "class Fraction:\n    __module__, numerator, denominator = 'fractions', 1, 1\n"
+        "class Decimal:\n    __module__ = 'decimal'\n"
+        f"kind = {{'fractions': Fraction, 'decimal': Decimal}}.get({module!r}, int)\n"
+        "def solve(x):\n    return kind()\n"
+    )
+    # Written as an import, and as nobody foresees it.
+    late = "__import__('wave')" if module == "wave" else "import colorsys"
+    tests = (
+        f"def check(candidate):\n    answer = candidate(1)\n    {late}\n    assert answer == 3\n"
+    )
+    judgement = judged(code, tests, variables=variables)
+    assert judgement.share == 0, judgement.tests
+    # The module is there, or it is told that it is not: nobody gets a point by it.
+    assert ("wave" in judgement.tests[0].text) == (module == "wave")
 
 
 def test_an_endless_function_is_wrong_and_ends_in_time() -> None:
@@ -231,6 +281,14 @@ def test_a_submission_that_cannot_be_imported_fails_every_test() -> None:
         assert [t.passed for t in judgement.tests] == [False] * 3
 
 
+def test_a_submission_that_breaks_python_fails_the_tests_that_follow(tmp_path: Path) -> None:
+    variables, library = own_python(tmp_path / "own")
+    breaking = f"import pathlib\npathlib.Path({str(library)!r}, 'json/__init__.py').unlink()\n"
+    judgement = in_workdir(UNITTESTS, {"adding.py": breaking + ADD}, variables=variables)
+    assert [test.passed for test in judgement.tests] == [True, False, False]
+    assert "no longer starts" in judgement.tests[1].text
+
+
 def test_a_hanging_test_does_not_cost_the_others() -> None:
     hang = "def add(a, b):\n    while a == 1: pass\n    return a + b\n"
     judgement = in_workdir(UNITTESTS, {"adding.py": hang}, timeout_seconds=1.5)
@@ -301,57 +359,6 @@ class Running(unittest.TestCase):
         "Running.test_endless": False,
         "Running.test_flood": True,
     }
-
-
-@pytest.mark.parametrize(
-    ("returned", "score"),
-    [("1", 1.0), ("0.5", 0.5), ("True", 1.0), ("0", 0.0), ("1/3", 1 / 3)],
-)
-def test_a_reward_is_a_finite_number(returned: str, score: float) -> None:
-    assert reward(returned) == score
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [
-        "'0.5'",
-        "float('nan')",
-        "float('inf')",
-        "''",
-        "{}",
-        "{'a': 1}",
-        "None",
-        "-1",
-        "2",
-        "object()",
-    ],
-)
-def test_any_other_reward_is_refused_by_name(returned: str) -> None:
-    with pytest.raises(AgentCompassError) as failed:
-        reward(returned)
-    assert failed.value.code is Code.GRADER_INVALID_REWARD
-
-
-def reward(returned: str) -> float | None:
-    async def judge() -> float | None:
-        async with sandbox() as env:
-            verdict = await graded(env, f"def grade():\n    return {returned}\n", 20)
-            check_verdict(verdict, "score", (0.0, 1.0))
-            return verdict.score
-
-    return asyncio.run(judge())
-
-
-def test_a_submission_that_ends_or_hangs_scores_0_and_a_broken_grader_none() -> None:
-    async def judge(tests: str) -> Judgement:
-        async with sandbox() as env:
-            await env.write_file("bad.py", b"import os\nos._exit(0)\n")
-            return await judge_grade(env, tests, 20)
-
-    assert asyncio.run(judge("def grade():\n    return call('bad.x')\n")).reward == b"0"
-    with pytest.raises(AgentCompassError, match="grade\\(\\) failed") as failed:
-        asyncio.run(judge("def grade():\n    return 1 / 0\n"))
-    assert failed.value.code is Code.GRADER_CRASHED
 
 
 def test_a_submission_that_had_no_processor_is_not_out_of_time() -> None:

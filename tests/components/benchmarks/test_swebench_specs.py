@@ -95,11 +95,7 @@ def test_paths_of_a_patch(tmp_path: Path) -> None:
         'diff --git "a/n\\303\\244me.py" "b/n\\303\\244me.py"\nnew file mode 100644\n'
         "diff --git a/with space b/with space\ndeleted file mode 100644\n"
     )
-    assert changed_paths(patch.encode()) == {
-        "plain.py": False,
-        "n\u00e4me.py": True,
-        "with space": False,
-    }
+    assert changed_paths(patch.encode()) == ("plain.py", "n\u00e4me.py", "with space")
 
 
 def test_what_steers_and_what_does_not() -> None:
