@@ -144,12 +144,13 @@ def test_one_nested_value_keeps_its_siblings_in_every_component(
     cli: Cli,  # noqa: F811
     home: Path,  # noqa: F811
 ) -> None:
-    (home / "agentcompass.yaml").write_text(
+    (home / "mine.yaml").write_text(
         "environments: {host_process: {env: {A: a, B: b}, setup: {commands: [one, two]}}}\n"
         "harnesses: {tool_agent: {step_limit: 9, observation_limit_chars: 500}}\n"
     )
     answer = cli(
         "run", "quickstart", "tool_agent", "scripted", "--dry-run", "--json",
+        "--config", "mine.yaml",
         "--env-params", '{"env": {"B": "c"}, "setup": {"commands": ["three"]}}',
         "--harness-params", '{"step_limit": 3}',
     )  # fmt: skip
