@@ -69,9 +69,8 @@ class Upstream:
             program, words = "pip", words[2:]
         verbs = {"pip": ("download", "wheel"), "pip3": ("download", "wheel"), "npm": ("pack",)}
         aside = program.startswith("pip") and {"-t", "--target", "--root", "--prefix"} & set(words)
-        if words[:1] == ["install"] and not aside or words[:1] != ["install"] and (
-            not words or words[0] not in verbs.get(program, ())
-        ):  # fmt: skip
+        verb = words[0] if words else ""
+        if verb not in verbs.get(program, ()) and not (verb == "install" and aside):
             return False
         return any(self._is_package(re.split(r"[=<>~!\[@;]", word)[0]) for word in words[1:])
 

@@ -70,7 +70,7 @@ def test_ordinary_git_is_free(command: str) -> None:
         "git -c http.sslVerify=false clone https://github.com/example/shapes", "git -C /r fetch",
         "git log -p HEAD..main", "git diff ..main", "git show ':/Fix area'", "git remote update",
         "pip download shapes --no-deps -d /tmp/s", "npm pack shapes@2.0",
-        "curl -sLO https://files.pythonhosted.org/packages/x/shapes-2.0.tar.gz",
+        "curl -sLO https://mirror.example.com/packages/x/shapes-2.0.tar.gz",
         "wget -qO- https://github.com/example/shapes/commit/9f3c2ab17.diff",
         "python3 -c \"import requests as r; r.get('https://github.com/example/shapes/pull/3')\"",
     ],

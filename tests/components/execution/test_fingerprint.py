@@ -91,7 +91,7 @@ def test_the_content_of_a_script_counts_and_its_place_does_not(tmp_path: Path) -
 
 
 def with_files(*sources: Path) -> dict[str, Any]:
-    files = {f"/work/{number}": str(source) for number, source in enumerate(sources)}
+    files = {f"/opt/{number}": str(source) for number, source in enumerate(sources)}
     return request(env_params={"setup": {"files": files}})
 
 
@@ -105,7 +105,7 @@ def test_the_content_of_files_put_into_the_sandbox_counts_and_their_place_here_d
     assert with_files(moved) == first
     hints.write_text("two")
     (line,) = differences(first, with_files(hints))
-    assert line.startswith("environment.params.setup.files./work/0: ")
+    assert line.startswith("environment.params.setup.files./opt/0: ")
     assert with_files(tmp_path / "gone") == with_files(tmp_path / "gone")
     assert differences(first, request())
 
