@@ -57,7 +57,9 @@ def test_nothing_of_a_command_out_of_time_is_left(standin: ModalStandin) -> None
         line = f"trap '' TERM; ({beat}) & setsid env -i sh -c '{beat}' & sleep 601"
         result = await env.exec(line, timeout_seconds=2)
         assert result.timed_out
-        shown = await env.exec("ps -eo stat,args | grep -E 'sleep 0|sleep 601|beat|^Z' | grep -v grep")
+        shown = await env.exec(
+            "ps -eo stat,args | grep -E 'sleep 0|sleep 601|beat|^Z' | grep -v grep"
+        )
         assert shown.stdout == ""
         size = (await env.exec("wc -c /tmp/beat")).stdout
         await asyncio.sleep(1)
