@@ -87,14 +87,16 @@ def chosen_url() -> str | None:
 
 
 def answers(url: str, timeout_seconds: float = 5.0) -> bool:
-    """Whether a Prefect API answers at this address."""
+    """Whether a Prefect API answers at this address. One that asks for a key, or has a certificate
+    that is not known here, is there as well: Prefect's own settings may have both."""
     loopback = urlsplit(url).hostname in LOOPBACK  # never by a proxy
     try:
-        return httpx.get(
+        reply = httpx.get(
             f"{url.rstrip('/')}/health", timeout=timeout_seconds, trust_env=not loopback
-        ).is_success
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError):
-        return False
+        )
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError) as error:
+        return "CERTIFICATE_VERIFY_FAILED" in str(error)
+    return reply.is_success or reply.status_code in (401, 403)
 
 
 def start() -> ServerState:

@@ -1,16 +1,23 @@
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agentcompass.flows import server
+from tests.components.environments.own_authority import own_certificate
 
 
 @pytest.fixture
@@ -106,3 +113,39 @@ def test_a_home_that_cannot_be_written_is_replaced(
     monkeypatch.setenv("PREFECT_HOME", str(blocked / "home"))
     assert server.home() != blocked / "home"
     assert server.home().is_dir()
+
+
+@pytest.mark.parametrize(("status", "there"), [(200, True), (401, True), (403, True), (502, False)])
+def test_an_api_that_wants_a_key_is_there_and_a_gateway_without_one_is_not(
+    status: int, there: bool
+) -> None:
+    with answering(status) as port:
+        assert server.answers(f"http://127.0.0.1:{port}/api") is there
+    assert not server.answers(f"http://127.0.0.1:{port}/api")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_an_api_with_a_company_s_certificate_is_there(tmp_path: Path) -> None:
+    _, context = own_certificate(tmp_path)
+    with answering(200, context) as port:
+        assert server.answers(f"https://127.0.0.1:{port}/api")
+
+
+@contextmanager
+def answering(status: int, context: ssl.SSLContext | None = None) -> Iterator[int]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, format: str, *words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as there:
+        if context is not None:
+            there.socket = context.wrap_socket(there.socket, server_side=True)
+        threading.Thread(target=there.serve_forever, daemon=True).start()
+        try:
+            yield there.server_address[1]
+        finally:
+            there.shutdown()
